@@ -21,6 +21,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "command_line",
+    "conventions",
     "plain_docstrings",
     *(["records"] if (HERE / "_ext" / "records.py").exists() else []),
 ]

@@ -1,12 +1,14 @@
 """Comparing solvers on one's own data from Python: `on(frame)` runs what `rankbench on` runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from rankbench.api.anytime import compared, cores, usual_seconds
 from rankbench.api.experiments import TIMEOUT, conditions_of, display_of
@@ -24,6 +26,7 @@ from rankbench.own_data.frames import handed
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
+from rankbench.records.studies import Study
 from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.render.answer import answer, answer_sheet, failures
 from rankbench.report.render.tables import Sheet, to_markdown
@@ -38,8 +41,9 @@ _RERUN = ("failed",)  # a solver that failed may have been mended since
 class Answer(Outcome):
     """Which solver is best on a data set, in words, with all results that this rests on."""
 
-    experiment: str  # the text of the experiment file, for `rankbench run`
+    experiment: str = ""  # the text of the experiment file, for `rankbench run`; of judged runs there is none
     missing: str = ""  # which solvers did not finish in the time, and how long they would take
+    coverage: tuple[str, ...] = ()  # a line for the truth and for each judged run: users, items, ties
 
     def __repr__(self) -> str:
         return "\n".join([to_markdown(self._sheet), *map(safe, self._told)])
@@ -69,7 +73,7 @@ class Answer(Outcome):
     def _told(self) -> list[str]:
         """The answer in sentences, and a line for each failure."""
         sentences = (self.answer, *weaknesses(self.study), *([self.missing] if self.missing else []))
-        return [*(f"{sentence}." for sentence in sentences), *self.failures]
+        return [*self.coverage, *(f"{sentence}." for sentence in sentences), *self.failures]
 
     @property
     def _sheet(self) -> Sheet:
@@ -143,22 +147,22 @@ def on(
     Answer
         An `Outcome` with the answer in words, `answer`, and the text of the experiment file, `experiment`.
     """
-    solvers, metrics = _listed(solver), _listed(metric)
+    solvers, metrics = listed(solver), listed(metric)
     if report and out is None:
         raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
     wishes = Wishes(solvers, metrics, split, trials, repetitions, seed, margin)
-    with _folder(out) as folder:
-        given, materials = handed(data, folder), Materials(seed)
+    with results_folder(out) as (results, keep):
+        given, materials = handed(data, results.out), Materials(seed)
         with given.errors():
             choice = choice_for(given.name, wishes, materials)
         seconds = usual_seconds(choice.facts.rows) if time is None else None if time == inf else time
         conditions = conditions_of(cores() if jobs is None else jobs, timeout, memory, _RERUN)
         selection = Selection(seed=seed_of(seed), threads=threads)
-        results = ResultsFolder(folder, lambda text: None)
         session = Session(results, selection, conditions, display=display_of(quiet, verbose))
         found = compared(session, experiment_of(choice), seconds, materials)
         if report:
             session.report()
+        keep(found.study)
         return Answer(found.study, text_of(choice), found.missing)
 
 
@@ -177,13 +181,13 @@ def audit(data: Any, *, seed: int = 0) -> Audit:
     Audit
         The findings, each with a remedy.
     """
-    with _folder(None) as out:
-        given = handed(data, out)
+    with results_folder(None) as (results, _):
+        given = handed(data, results.out)
         found = audited(given.name, seed)
         return replace(found, about=given.worded(found.about))
 
 
-def _listed(names: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+def listed(names: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     """One name, or several."""
     given = (names,) if isinstance(names, str) else tuple(names)
     for name in given:
@@ -193,10 +197,18 @@ def _listed(names: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _folder(out: str | Path | None) -> Iterator[Path]:
-    """The folder of results: the one given, or one that is removed at the end."""
-    if out is not None:
-        yield Path(out)
-        return
-    with TemporaryDirectory(prefix="rankbench-on-") as folder:
-        yield Path(folder)
+def results_folder(out: str | Path | None) -> Iterator[tuple[ResultsFolder, Callable[[Study], None]]]:
+    """The folder of results: the one given, or one that is removed once the study is no longer in use.
+
+    The function that comes with it takes that study; without one the folder is removed at once.
+    """
+    folder = Path(mkdtemp(prefix="rankbench-on-") if out is None else out)
+    kept: list[Study] = []
+    try:
+        yield ResultsFolder(folder, lambda text: None), kept.append
+    finally:
+        if out is None:
+            for study in kept:
+                finalize(study, rmtree, folder, ignore_errors=True)
+            if not kept:
+                rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The commands for a user's own data: compare solvers on it, and write the experiment file of that."""
+"""The commands for a user's own data and own runs: compare solvers on it, write the experiment file of that, judge."""
 
 from math import inf
 from pathlib import Path
@@ -61,6 +61,23 @@ OwnJobs = Annotated[int | None, option("-j/--jobs", "JOBS", "Trainings to run at
 Repeated = Annotated[int, option("-r/--repetitions", "REPS", "How often the data is split anew.")]
 
 
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NAME=]RUN...",
+        help="Files of scores; model-{seed}.run stands for repetitions, RUN[score=NAME] names a column.",
+    ),
+]
+Judged = Annotated[
+    list[str] | None,
+    option("--metric/--metrics", "METRIC", "The metrics; the first one decides. Repeatable."),
+]
+Convention = Annotated[
+    str, option("--convention", "TOOL", "Evaluate as this tool does: trec_eval, ranx, LensKit and others.")
+]
+Relevant = Annotated[
+    float | None, option("--relevant", "X", "The lowest relevance that counts as relevant; by default 1.")
+]
 Margin = Annotated[
     float | None,
     option("--margin", "X", "Solvers that differ by less in the first metric are equal; else 1 % of the best mean."),
@@ -69,7 +86,7 @@ Margin = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for verb in (on, init):
+    for verb in (on, init, judge):
         app.command()(verb)
 
 
@@ -121,6 +138,44 @@ def on(
     session = Session(results_in(out), selection, conditions, display=display)
     seconds = seconds_of(time, "--time") if time else usual_seconds(choice.facts.rows)
     raise typer.Exit(answered(session, choice, materials, seconds, report))
+
+
+def judge(
+    runs: Runs,
+    truth: Annotated[
+        str | None, option("--truth", "FILE", "What is relevant to whom; else a column of the run.")
+    ] = None,
+    metric: Judged = None,
+    convention: Convention = "rankbench judge",
+    relevant: Relevant = None,
+    published: Annotated[
+        str, option("--published", "NUMBER", "Name the conventions under which the run has this number, as printed.")
+    ] = "",
+    margin: Margin = None,
+    name: Annotated[str, option("--name", "NAME", "Store the results under this name.")] = "",
+    report: Report = True,
+    out: Out = RESULTS,
+    quiet: Quiet = False,
+) -> None:
+    """Judge scores that any tool wrote, TREC runs, CSV, Parquet, JSON or matrices, with intervals, tests and tiers.
+
+    Example: rankbench judge bpr.run ease.run --truth test.qrels
+
+    Example: rankbench judge bpr.run --truth test.qrels --metric ndcg@10 --published 0.3817
+    """
+    from rankbench.api.session import Session
+    from rankbench.api.terminal import Terminal
+    from rankbench.cli.opening import results_in
+    from rankbench.cli.showing import show_conventions, show_judgement
+
+    metrics = tuple(metric or ())
+    if published:
+        if len(metrics) != 1:
+            raise UserError("--published is a number of one metric", remedy="name it: --metric ndcg@10")
+        raise typer.Exit(show_conventions(runs, truth, metrics[0], published))
+    session = Session(results_in(out), display=Terminal(quiet))
+    how = {"metrics": metrics, "convention": convention, "relevant": relevant, "margin": margin, "name": name}
+    raise typer.Exit(show_judgement(session, runs, truth, how, report))
 
 
 def init(

@@ -2,11 +2,13 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rankbench import experiments
 from rankbench.api.anytime import compared
+from rankbench.api.judging import findings, judged
 from rankbench.api.refitting import kept_model
 from rankbench.api.session import Session, chosen_experiments
 from rankbench.cli.printer import folded, show_folded, show_sheet
@@ -109,6 +111,35 @@ def answered(session: Session, choice: Choice, materials: Materials, seconds: fl
     session.display.say(f"to change it: {_as_init()}")
     bad = any(map(_is_bad, found.entries)) or found.failed_trials
     return OK if found.entries and not bad else FAILED
+
+
+def show_judgement(
+    session: Session, runs: Sequence[str], truth: str | None, how: Mapping[str, Any], report: bool
+) -> int:
+    """Judge runs and print what they cover, the table and the answer; returns the exit code."""
+    found = judged(session.results, runs, truth, **how)
+    for line in found.coverage:
+        show_folded(line)
+    study = found.study
+    show_sheet(study.experiment.title, answer_sheet(study))
+    show_folded(f"{answer(study)}.")
+    if report:
+        session.report()
+    session.display.say(f"all pairs: rankbench compare {study.name}; every number: rankbench table {study.name} --csv")
+    return OK
+
+
+def show_conventions(runs: Sequence[str], truth: str | None, metric: str, published: str) -> int:
+    """Print the conventions under which a run has a published number; returns the exit code."""
+    if len(runs) != 1:
+        raise UserError("--published is a number of one run", remedy="give that run alone")
+    found = findings(runs[0], truth, metric, published)
+    if not found[0].fits:
+        show_folded(f"no convention gives {published}; the nearest value is {found[0].value:.6f}:")
+    for one in found:
+        show_folded(f"{one.value:.6f}: {'; '.join(one.names)}")
+        show_folded(f"    {one.definition}")
+    return OK if found[0].fits else FAILED
 
 
 def _is_bad(entry: Entry) -> bool:

@@ -33,6 +33,7 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import VALIDATIONS
 from rankbench.metrics import OWN_METRICS
 from rankbench.names.user_files import is_from_file
+from rankbench.records.cells import JUDGED
 from rankbench.records.codec import Unreadable, parsed
 from rankbench.solvers import SOLVERS
 
@@ -218,7 +219,8 @@ def _check_content(path: Path, folder: Path) -> None:
         except (Unreadable, UnicodeDecodeError, RecursionError):
             raise UserError(f"{path} holds {file.name}, which cannot be read") from None
     for home in sorted(homes):
-        if not is_from_file(home) and not any(kind.offers(home) for kind in _KINDS):
+        known = is_from_file(home) or home.startswith(f"{JUDGED}:")
+        if not known and not any(kind.offers(home) for kind in _KINDS):
             raise UserError(f"{path} names the class {home[:100]!a}, which rankbench does not have: not opened")
     for file in sorted((folder / RESULTS).rglob("*.npz")):
         if not _is_plain(file):

@@ -23,6 +23,8 @@ from rankbench.names import (
     without_folder,
 )
 
+JUDGED = "rankbench.judging.subjects"  # the module of what stands for truths, runs and metrics of other tools
+RUN = "run:"  # begins the name of a run that another tool wrote, which stands in place of a solver
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
 Profile = Literal["quick", "full"]
@@ -192,6 +194,11 @@ class Cell:
         """Whether all of its settings are known; a cell that waits for its trials lacks those that they choose."""
         settings = dict(self.solver.settings)
         return self.budget.patience is None and all(name in settings for name in self.tuned)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether another tool trained the model and wrote its scores, which were evaluated here."""
+        return self.solver.name.startswith(RUN)
 
     @property
     def is_trial(self) -> bool:

@@ -164,6 +164,11 @@ class Store:
             self._write_plan(path, plan)
         return plan
 
+    def replace_plan(self, plan: Plan) -> None:
+        """Write a plan in place of an earlier one that is stored in the same file."""
+        with self.plan_alone(plan) as path:
+            self._write_plan(path, plan)
+
     def add_plan(self, plan: Plan) -> None:
         """Join a plan of another folder with the stored one; where they differ the more recent one decides."""
         with self.plan_alone(plan) as path:

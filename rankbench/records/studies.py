@@ -88,6 +88,11 @@ class Study:
         """The parts of the experiment that were skipped."""
         return self.plan.skips
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether other tools trained the models, whose scores were evaluated here."""
+        return bool(self.plan.planned) and all(cell.is_judged for cell in self.plan.planned)
+
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """All planned cells with their results."""

@@ -137,9 +137,12 @@ def setting_of(group: Group, name: str) -> float:
 
 
 def mean_seconds(group: Group) -> float | None:
-    """Mean training seconds, or None unless all repetitions ran undisturbed and on the same kind of machine."""
+    """Mean training seconds, or None unless all repetitions ran here, undisturbed and on the same kind of machine."""
     good = group.good
-    if any(result.contended for result in good) or len({result.machine.fingerprint for result in good}) != 1:
+    if (
+        any(result.contended or result.cell.is_judged for result in good)
+        or len({result.machine.fingerprint for result in good}) != 1
+    ):
         return None
     return fmean(result.seconds or 0.0 for result in good)
 

@@ -114,8 +114,7 @@ def words(
     means = group.together.means
     bar, closer = thresholds(group.together, seed)
     best = int(means.argmax())
-    rivals = np.where(np.arange(len(means)) == best, _second(means), best)
-    pairs = _pair(group.pairs, np.arange(len(means)), rivals)
+    pairs = _pair(group.pairs, np.arange(len(means)), best)
     reach, near = (pairs.reach(each) if pairs.users > 1 else np.full(len(means), inf) for each in (bar, closer))
     for place, solver in enumerate(group.known):
         found[solver] = _word(float(pairs.mean[place]), float(reach[place]), float(near[place]), group.margin)

@@ -139,7 +139,7 @@ def verify(kept: StudyFiles, extent: Extent, afresh: ResultsFolder, conditions: 
     left_out = (*planned.left_out, *without_result(study))
     findings = (*kept.findings, *planned.findings, *(without_part(left_out) if extent.partial else left_out))
     here = [planned.cells[cell.key] for cell in verifiable(study) if cell.key in planned.cells]  # not what a file says
-    if not here:
+    if not here and not study.is_judged:
         findings = (*findings, failed("cells", "none with a result can be run again here", ""))
     cells = sampled(here, extent.number, extent.draw)
     checks = run_again(study, cells, planned.searches, afresh, conditions, tell)

@@ -268,13 +268,21 @@ def test_words_alone_are_those_of_the_whole_verdict(solvers, repetitions):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         values = rng.normal(size=40) + rng.normal(
-            rng.choice([0, 0.5, 30], (solvers, 1, 1)), 1, (solvers, repetitions, 40)
+            rng.choice([0, 0.2, 1, 30], (solvers, 1, 1)), 1, (solvers, repetitions, 40)
         )
         values[0, :, 0] = np.nan
         margin = float(rng.choice([0.0, 1.0]))
         found = words(values, "higher", margin)
-        assert found == [one.word for one in ranked(values, "higher", margin).decisions]
+        whole = ranked(values, "higher", margin)
+        assert found == [one.word for one in whole.decisions]
         seen |= set(found)
+        others = [one for place, one in enumerate(whole.decisions) if place != whole.best]
+        for one in others:
+            apart = one.difference.low > 0 or one.difference.high < 0
+            assert one.word == EQUAL or (one.word in (BETTER, WORSE)) == apart
+        words_of_others = {one.word for one in others} or {OPEN}
+        of_best = BETTER if words_of_others == {WORSE} else OPEN if OPEN in words_of_others else EQUAL
+        assert found[whole.best] == of_best
     assert seen == {OPEN} if solvers == 1 else {BETTER, WORSE} <= seen or EQUAL in seen
     assert words(np.full((2, 3, 4), np.nan), "lower") == [OPEN, OPEN]
 

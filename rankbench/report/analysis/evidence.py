@@ -10,6 +10,7 @@ import numpy as np
 from rankbench.arrays.npz import Arrays
 from rankbench.core.contract import Floats
 from rankbench.data import drawn_anew
+from rankbench.names.user_files import is_from_file
 from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.results import pairs_of
 from rankbench.records.store import values_of
@@ -122,8 +123,9 @@ def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
 
 
 def limits_of(measure: Measure) -> tuple[float, float] | None:
-    """The limits of a metric's values; None where they have none, or are scaled by numbers of pairs."""
-    low, high = measure.record.limits if measure.source is None else (-np.inf, np.inf)
+    """The limits of a metric's values; None where they have none, or where only a user's own file would say."""
+    own = measure.source is not None and is_from_file(measure.source.home)
+    low, high = (-np.inf, np.inf) if own else measure.record.limits
     return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
 

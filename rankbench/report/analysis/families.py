@@ -11,6 +11,7 @@ from rankbench.experiments.costs import Rivals
 from rankbench.names import Named
 from rankbench.names.registry import class_at
 from rankbench.names.user_files import is_from_file
+from rankbench.records.cells import RUN
 from rankbench.report.render.labels import class_title, setting_name
 
 _LARGE = 8  # a family by what is learned from of more members is divided
@@ -74,6 +75,8 @@ def _input(solver: Named) -> str:
     """What a solver learns from; a class in a user's own file is not asked, since a report does not run its code."""
     if is_from_file(solver.home):
         return "own files"
+    if solver.name.startswith(RUN):
+        return "runs"
     if ".peers." in solver.home:
         return "other packages"
     try:

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 from rankbench.core.texts import safe
 from rankbench.experiments.usual_spaces import FLOORS
@@ -52,11 +53,25 @@ def answer_sheet(study: Study) -> Sheet:
     timed = any(mean_seconds(line.group) is not None for line in lines if line.group.good)
     headings = ("solver", "chosen", labels[first.label], "95 %", "verdict", *(labels[one.label] for one in others))
     numeric = (False, False, True, True, False, *(True for _ in others))
-    return Sheet(
+    found = Sheet(
         headings=(*headings, "seconds") if timed else headings,
         numeric=(*numeric, True) if timed else numeric,
         lines=tuple(tuple(_cells(line, others, timed)) for line in lines),
         best=frozenset((number, 2) for number, line in enumerate(lines) if line.row.bold),
+    )
+    return _of_runs(found) if study.is_judged else found
+
+
+def _of_runs(found: Sheet) -> Sheet:
+    """The table of runs that other tools wrote, of whose settings nothing is known."""
+    shown = [heading != "chosen" for heading in found.headings]
+    first, *others = compress(found.headings, shown)
+    return replace(
+        found,
+        headings=(first.replace("solver", "run"), *others),
+        numeric=tuple(compress(found.numeric, shown)),
+        lines=tuple(tuple(compress(line, shown)) for line in found.lines),
+        best=frozenset((line, column - 1) for line, column in found.best),
     )
 
 

@@ -14,6 +14,7 @@ from rankbench.report.analysis.evidence import samples
 from rankbench.report.render.labels import metric_labels, place_label
 from rankbench.report.rows import Row, rows
 
+_OF_TRAINING = ("command", "wall time", "time of all cells", "seed", "budget")  # unknown of runs of other tools
 _DIGITS = 12  # of a hash, as many as those of a fingerprint
 
 
@@ -42,7 +43,8 @@ def facts(study: Study) -> list[Fact]:
         Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
         Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
     ]
-    return [fact for fact in found if any(fact.lines)] if study.entries else []
+    unknown = _OF_TRAINING if study.is_judged else ()
+    return [fact for fact in found if any(fact.lines) and fact.name not in unknown] if study.entries else []
 
 
 def _command(study: Study) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import log10
 
-import judging
+import known_winners
 import pytest
 from helpers import around, made_up, prepared, ran, tiny, tuned
 
@@ -231,14 +231,14 @@ def test_repetitions_that_share_their_trials_are_judged_by_them(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", judging.CHEAP)
+@pytest.mark.parametrize("solver", known_winners.CHEAP)
 def test_a_sound_search_is_certified(tmp_path, solver):
-    assert judging.sound_reasons(solver, 0, tmp_path) == ()
+    assert known_winners.sound_reasons(solver, 0, tmp_path) == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 10))
 def test_a_crippled_search_is_found_out(tmp_path, number):
-    how, solver = judging.way(number)
-    why, loss = judging.weakened(solver, how, number, tmp_path)
+    how, solver = known_winners.way(number)
+    why, loss = known_winners.weakened(solver, how, number, tmp_path)
     assert why or loss <= 0.01, (how, solver, loss)

@@ -1,6 +1,6 @@
 """How well comparisons judge: which family wins on data of a known kind, and which weak searches are found out.
 
-As a script it repeats the draws of the slow tests more often: PYTHONPATH=tests python tests/judging.py 100
+As a script it repeats the draws of the slow tests more often: PYTHONPATH=tests python tests/known_winners.py 100
 """
 
 import sys

@@ -1,0 +1,479 @@
+"""Reading runs and truths of other tools in blocks: text, Parquet, JSON, NumPy files, and objects of Python."""
+
+import gzip
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from rankbench.core.contract import Flags, Floats, Int32s
+from rankbench.core.errors import UserError
+from rankbench.judging.columns import Columns, Role, has_truth, is_header, named_columns, usual_columns
+from rankbench.names.grammar import parse
+
+if TYPE_CHECKING:
+    import pandas
+    from _typeshed import WriteableBuffer
+
+Ids = npt.NDArray[np.object_]
+_ROWS = 1 << 21  # rows in a block
+_CELLS = 1 << 22  # numbers of a matrix in a block
+_SEPARATORS = ("\t", ",", ";")
+_SPACES = r"\s+"
+_BY_ENDING = {".parquet": "parquet", ".pq": "parquet", ".json": "json", ".npy": "npy", ".npz": "npz"}
+_NO_NUMBERS = ("", "nan", "NaN", "NA", "null")
+_IDS = ("users", "items")  # the arrays of ids in a .npz file, beside its scores
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The ids of a block: each distinct one, and for every row which one it has."""
+
+    names: Ids
+    codes: Int32s
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows of a run or a truth, in their order."""
+
+    users: Column
+    items: Column
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run or a truth: where it is, what it is called in messages, and how its columns are named."""
+
+    data: Any  # the path of a file, or an object of Python
+    called: str
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, data: Any, name: str = "") -> "Source":
+        """The source of a path, with settings in brackets if columns have names of their own, or of an object."""
+        if not isinstance(data, str | Path):
+            return cls(data, f"{name!r}" if name else "the truth", {})
+        text = str(data)
+        if Path(text).exists() or not text.endswith("]"):
+            return cls(Path(text), text, {})
+        spec = parse(text)
+        return cls(Path(spec.name), spec.name, {key: str(value) for key, value in spec.settings.items()})
+
+    def has_truth(self) -> bool:
+        """Whether it holds relevances beside its scores."""
+        kind = _kind(self)
+        if kind == "frame":
+            return has_truth([str(name) for name in _as_pandas(self).columns], self.given)
+        if kind == "parquet":
+            return has_truth(_parquet(self).schema_arrow.names, self.given)
+        if kind == "text":
+            layout = _layout(self, "run")
+            return bool(layout.header) and has_truth(layout.first, self.given)
+        return False
+
+    def blocks(self, role: Role) -> Iterator[Block]:
+        """Its rows in blocks; ranks become scores that fall with them, and every number is checked."""
+        start = 0
+        for block, columns in _READERS[_kind(self)](self, role):
+            self._check(block, start, role)
+            yield Block(block.users, block.items, -block.values) if columns.ranks else block
+            start += len(block)
+        if not start:
+            raise UserError(f"{self.called} is empty", remedy="give it a row for each user and item")
+
+    def place(self, row: int) -> str:
+        """Where the row with this number is, counted from 0."""
+        if _kind(self) != "text":
+            return f"{self.called}, row {row + 1}"
+        return f"{self.called}, line {_line_of(self, row)}"
+
+    def _check(self, block: Block, start: int, role: Role) -> None:
+        """Refuse ids that are missing, and numbers that are none."""
+        for what, column in (("user", block.users), ("item", block.items)):
+            empty = (column.names == "")[column.codes]
+            if empty.any():
+                raise UserError(f"{self.place(start + int(empty.argmax()))}: the {what} is missing")
+        bad = np.isnan(block.values) if role == "run" else ~np.isfinite(block.values)
+        if bad.any():
+            what = "score" if role == "run" else "relevance"
+            row = start + int(bad.argmax())
+            raise UserError(
+                f"{self.place(row)}: its {what} is missing or no number",
+                remedy="leave the row out, or give it a number",
+            )
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a text file is laid out."""
+
+    separator: str
+    header: int  # lines before the first row
+    first: tuple[str, ...]  # the fields of its first line
+    columns: Columns
+
+
+_Read = Iterator[tuple[Block, Columns]]
+
+
+def _kind(source: Source) -> str:
+    """Which reader a source needs."""
+    data = source.data
+    if isinstance(data, Path):
+        if not data.is_file():
+            raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
+        kind = _BY_ENDING.get(data.suffix.lower(), "text")
+        return "json" if kind == "text" and _opens_with(data, b"{[") else kind
+    if isinstance(data, Mapping):
+        return "nested"
+    if isinstance(data, np.ndarray) or scipy.sparse.issparse(data):
+        return "matrix"
+    return "frame"
+
+
+def _opens_with(path: Path, letters: bytes) -> bool:
+    """Whether the first letter that is no space is one of these; what cannot be read is left to its reader."""
+    try:
+        with _opened(path) as stream:
+            return stream.read(64).lstrip()[:1] in {letters[place : place + 1] for place in range(len(letters))}
+    except (EOFError, OSError):
+        return False
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """The file's bytes, unpacked if it is packed by gzip."""
+    try:
+        stream = path.open("rb")
+        packed = stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    return io.BufferedReader(gzip.GzipFile(fileobj=stream)) if packed else stream
+
+
+def _layout(source: Source, role: Role) -> _Layout:
+    """The layout of a text file, by its first lines."""
+    with _opened(source.data) as stream:
+        try:
+            lines = [line.decode("utf-8-sig").rstrip("\r\n") for line in islice(stream, 32)]
+        except (UnicodeDecodeError, EOFError, OSError) as error:
+            raise UserError(f"{source.called} is no text: {error}", remedy="save it as UTF-8") from None
+    known = [line for line in lines if line.strip()]
+    if not known:
+        raise UserError(f"{source.called} is empty", remedy="give it a row for each user and item")
+    separator = next((one for one in _SEPARATORS if one in known[0]), _SPACES)
+    first = tuple(known[0].split() if separator == _SPACES else known[0].split(separator))
+    if source.given or is_header(first):
+        return _Layout(separator, 1, first, named_columns(first, role, source.given, source.called))
+    return _Layout(separator, 0, first, usual_columns(first, role, source.called))
+
+
+def _text(source: Source, role: Role) -> _Read:
+    """The rows of a text file: TREC's runs and qrels, RecBole's files, and CSV."""
+    layout = _layout(source, role)
+    columns = layout.columns
+    yield from ((_of_frame(frame, columns), columns) for frame in _frames(source, layout))
+
+
+def _frames(source: Source, layout: _Layout) -> "Iterator[pandas.DataFrame]":
+    """The columns of a text file by their places, in blocks."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    read: Any = pandas.read_csv  # whose stubs do not know all that it takes
+    columns = layout.columns
+    texts = (columns.user, columns.item)
+    numbers = () if columns.value is None else (columns.value,)
+    types: dict[int, Any] = dict.fromkeys(texts, object) | dict.fromkeys(numbers, np.float64)
+    quoting: Literal[0, 3] = 0 if layout.separator in (",", ";") else 3
+    rows = 0
+    with _opened(source.data) as stream:
+        counted = _Counted(stream, layout.separator)
+        try:
+            found = read(
+                io.BufferedReader(counted), sep=layout.separator, header=None, skiprows=layout.header,
+                names=range(len(layout.first)), usecols=[*texts, *numbers], dtype=types, chunksize=_ROWS,
+                keep_default_na=False, na_values={place: list(_NO_NUMBERS) for place in numbers}, index_col=False,
+                engine="c", encoding="utf-8", quoting=quoting,
+            )  # fmt: skip
+            for frame in found:
+                yield frame
+                rows += len(frame)
+        except pandas.errors.EmptyDataError:
+            return
+        except (ValueError, EOFError, OSError) as error:
+            raise _unreadable(source, layout, error) from None
+        if counted.beyond((rows + layout.header) * (len(layout.first) - 1)):
+            raise _unreadable(source, layout, ValueError("a line has more fields than the first one"))
+
+
+class _Counted(io.RawIOBase):
+    """A stream of bytes that counts separators, since pandas passes over fields that a line has too many."""
+
+    def __init__(self, stream: IO[bytes], separator: str) -> None:
+        self._stream = stream
+        self._separator = separator.encode()
+        self._separators = 0
+        self._quotes = len(self._separator) > 1
+
+    def readable(self) -> bool:
+        """True: the stream can be read."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read the next bytes into the buffer; returns how many."""
+        room = memoryview(buffer)
+        piece = self._stream.read(len(room))
+        self._separators += piece.count(self._separator)
+        self._quotes = self._quotes or b'"' in piece
+        room[: len(piece)] = piece
+        return len(piece)
+
+    def beyond(self, most: int) -> bool:
+        """Whether there were more separators than so many; unknown, so no, where some may be quoted."""
+        return not self._quotes and self._separators > most
+
+
+def _unreadable(source: Source, layout: _Layout, error: Exception) -> UserError:
+    """Where a text file cannot be read, found by reading its lines one by one."""
+    with _opened(source.data) as stream:
+        for number, line in enumerate(stream, 1):
+            if number <= layout.header or not line.strip():
+                continue
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            fields = text.split() if layout.separator == _SPACES else text.split(layout.separator)
+            value = layout.columns.value
+            if len(fields) > len(layout.first):
+                return UserError(f"{source.called}, line {number} has {len(fields)} fields, not {len(layout.first)}")
+            if value is not None and (value >= len(fields) or not _is_number(fields[value])):
+                seen = fields[value] if value < len(fields) else ""
+                return UserError(f"{source.called}, line {number}: {seen.strip()[:60]!r} is no number")
+    return UserError(f"{source.called} cannot be read: {error}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().strip('"'))
+    except ValueError:
+        return False
+    return True
+
+
+def _line_of(source: Source, row: int) -> int:
+    """The number of the line of this row, counted from 1."""
+    header = _layout(source, "truth" if source.has_truth() else "run").header
+    with _opened(source.data) as stream:
+        lines = (number for number, line in enumerate(stream, 1) if line.strip())
+        return next(islice(lines, header + row, None), header + row + 1)
+
+
+def _of_frame(frame: "pandas.DataFrame", columns: Columns) -> Block:
+    """A block of a DataFrame whose columns are places."""
+    from pandas import factorize  # noqa: PLC0415  slow to import
+
+    count = len(frame)
+    values = np.ones(count) if columns.value is None else frame[columns.value].to_numpy(np.float64)
+    users, items = (_column(*factorize(frame[place])) for place in (columns.user, columns.item))
+    return Block(users, items, values)
+
+
+def _column(found: Any, names: Any) -> Column:
+    """A column from the number of each row's id, below 0 where it is missing, and the ids."""
+    codes: Int32s = np.array(found, np.int32)
+    texts = np.array([*(str(name).strip() for name in names), ""], object)
+    codes[codes < 0] = len(texts) - 1
+    return Column(texts, codes)
+
+
+def _frame(source: Source, role: Role) -> _Read:
+    """The rows of a table that Python hands over: of pandas, or of anything that becomes one."""
+    frame = _as_pandas(source)
+    columns = named_columns([str(name) for name in frame.columns], role, source.given, source.called)
+    values = np.ones(len(frame)) if columns.value is None else _numbers(source, frame.iloc[:, columns.value])
+    users, items = (_of_objects(source, frame.iloc[:, place]) for place in (columns.user, columns.item))
+    yield Block(users, items, values), columns
+
+
+def _as_pandas(source: Source) -> "pandas.DataFrame":
+    """A table as a DataFrame of pandas: Polars, Arrow and others have `to_pandas`."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    data = source.data
+    frame = data.to_pandas() if not isinstance(data, pandas.DataFrame) and hasattr(data, "to_pandas") else data
+    if not isinstance(frame, pandas.DataFrame):
+        remedy = "give a DataFrame, a dictionary by user and item, a matrix, or the path of a file"
+        raise UserError(f"{source.called} is a {type(data).__name__}, which holds no scores", remedy=remedy)
+    return frame
+
+
+def _numbers(source: Source, values: "pandas.Series[Any]") -> Floats:
+    import pandas  # noqa: PLC0415  slow to import
+
+    found: Floats = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return found
+
+
+def _of_objects(source: Source, ids: "pandas.Series[Any]") -> Column:
+    """The ids of a column as texts: 1 and "1" are one id, and 1.0 is refused, since tools write it in both ways."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    found, names = pandas.factorize(ids)
+    kinds = {type(name) for name in names}
+    if any(issubclass(kind, float | np.floating) for kind in kinds):
+        raise UserError(
+            f"{source.called}: the ids in column {ids.name!r} are decimal numbers such as {names[0]}",
+            remedy="make them integers or texts: frame.astype({...: 'Int64'})",
+        )
+    if len({issubclass(kind, str) for kind in kinds}) > 1:
+        raise UserError(
+            f"{source.called}: the ids in column {ids.name!r} are partly texts and partly numbers, so that 1 and '1' "
+            "could be two",
+            remedy="make them all texts: frame.astype({...: str})",
+        )
+    return _column(found, names)
+
+
+def _parquet(source: Source) -> Any:
+    try:
+        import pyarrow.parquet  # noqa: PLC0415  optional
+    except ImportError:
+        raise UserError("reading Parquet needs pyarrow", remedy='pip install "rankbench[parquet]"') from None
+    try:
+        return pyarrow.parquet.ParquetFile(source.data)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise UserError(f"{source.called} is no Parquet file: {str(error)[:200]}") from None
+
+
+def _of_parquet(source: Source, role: Role) -> _Read:
+    """The rows of a Parquet file."""
+    file = _parquet(source)
+    names = file.schema_arrow.names
+    columns = named_columns(names, role, source.given, source.called)
+    wanted = [names[place] for place in (columns.user, columns.item, columns.value) if place is not None]
+    for batch in file.iter_batches(_ROWS, columns=wanted):
+        frame = batch.select(wanted[:2]).to_pandas()
+        users, items = (_of_objects(source, frame[name]) for name in wanted[:2])
+        values = np.ones(len(frame)) if columns.value is None else _numbers(source, batch.column(wanted[2]).to_pandas())
+        yield Block(users, items, values), columns
+
+
+def _of_json(source: Source, role: Role) -> _Read:
+    """A JSON file: ranx's table by user and item, or a list of records, also one to a line."""
+    with _opened(source.data) as stream:
+        content = stream.read()
+    try:
+        decoded = msgspec.json.decode(content)
+    except msgspec.DecodeError as whole:
+        try:
+            decoded = [msgspec.json.decode(line) for line in content.splitlines() if line.strip()]
+        except msgspec.DecodeError:
+            raise UserError(f"{source.called} is no JSON: {whole}") from None
+    if isinstance(decoded, dict) and all(isinstance(one, dict) for one in decoded.values()):
+        yield from _nested(Source(decoded, source.called, source.given), role)
+    elif isinstance(decoded, list) and decoded and all(isinstance(one, dict) for one in decoded):
+        import pandas  # noqa: PLC0415  slow to import
+
+        yield from _frame(Source(pandas.DataFrame(decoded), source.called, source.given), role)
+    elif decoded:
+        remedy = "write it as ranx does: {user: {item: score}}, or as a list of records with user, item and score"
+        raise UserError(f"{source.called} holds no scores by user and item", remedy=remedy)
+
+
+def _nested(source: Source, role: Role) -> _Read:
+    """A dictionary of scores by user and item."""
+    data = source.data
+    if not all(isinstance(own, Mapping) for own in data.values()):
+        raise UserError(f"{source.called} is no dictionary of dictionaries", remedy="write {user: {item: score}}")
+    users = np.array([str(user) for user in data], object)
+    if len(set(users)) < len(users):
+        raise UserError(f"{source.called} has users that are equal as texts, such as 1 and '1'")
+    counts = [len(own) for own in data.values()]
+    known: dict[str, int] = {}
+    codes = np.fromiter((known.setdefault(str(item), len(known)) for own in data.values() for item in own), np.int32)
+    try:
+        values = np.array([value for own in data.values() for value in own.values()], np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"{source.called} has scores that are no numbers") from None
+    owners = np.repeat(np.arange(len(users), dtype=np.int32), counts)
+    yield Block(Column(users, owners), Column(np.array(list(known), object), codes), values), Columns(0, 1, 2)
+
+
+def _matrix(source: Source, role: Role) -> _Read:
+    """A matrix of users and items, sparse or with NaN where there is no score; ids are the numbers from 0."""
+    data = source.data
+    if data.ndim != 2:
+        raise UserError(f"{source.called} has {data.ndim} dimensions, not users x items")
+    yield from _of_matrix(source, data, *(np.arange(size).astype(str).astype(object) for size in data.shape))
+
+
+def _of_matrix(source: Source, data: Any, users: Ids, items: Ids) -> _Read:
+    if data.dtype.kind not in "iufb":
+        raise UserError(f"{source.called} holds {data.dtype}, not numbers")
+    if data.shape != (len(users), len(items)):
+        ids = f"{len(users)} users and {len(items)} items"
+        raise UserError(f"{source.called} is {data.shape[0]} x {data.shape[1]}, with ids of {ids}")
+    step = max(1, _CELLS // max(1, data.shape[1]))
+    for low in range(0, data.shape[0], step):
+        if scipy.sparse.issparse(data):
+            piece = scipy.sparse.coo_array(data[low : low + step])
+            rows, columns, values = piece.row, piece.col, piece.data.astype(np.float64)
+        else:
+            dense = np.asarray(data[low : low + step], np.float64)
+            known: Flags = ~np.isnan(dense)
+            (rows, columns), values = np.nonzero(known), dense[known]
+        codes = rows.astype(np.int32), columns.astype(np.int32)
+        yield Block(Column(users[low : low + step], codes[0]), Column(items, codes[1]), values), Columns(0, 1, 2)
+
+
+def _numpy(source: Source, role: Role) -> _Read:
+    """A matrix in a .npy file, which is read in blocks."""
+    try:
+        data = np.load(source.data, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{source.called} is no array of numbers: {str(error)[:200]}") from None
+    yield from _matrix(Source(data, source.called, source.given), role)
+
+
+def _archive(source: Source, role: Role) -> _Read:
+    """A .npz file: a sparse matrix of SciPy, or one matrix, with the ids in `users` and `items` if it has them."""
+    try:
+        with np.load(source.data, allow_pickle=False) as stored:
+            if "format" in stored.files:
+                data: Any = scipy.sparse.load_npz(source.data).tocsr()
+                ids = {}
+            else:
+                ids = {name: stored[name] for name in _IDS if name in stored.files}
+                others = [name for name in stored.files if name not in _IDS]
+                if len(others) != 1 or stored[others[0]].ndim != 2:
+                    remedy = "store one matrix, and the ids as `users` and `items`"
+                    raise UserError(f"{source.called} holds {', '.join(stored.files) or 'nothing'}", remedy=remedy)
+                data = stored[others[0]]
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{source.called} is no archive of arrays: {str(error)[:200]}") from None
+    names = (ids.get(name, np.arange(size)) for name, size in zip(_IDS, data.shape, strict=True))
+    yield from _of_matrix(source, data, *(one.astype(str).astype(object) for one in names))
+
+
+_READERS = {
+    "text": _text,
+    "parquet": _of_parquet,
+    "json": _of_json,
+    "npy": _numpy,
+    "npz": _archive,
+    "nested": _nested,
+    "matrix": _matrix,
+    "frame": _frame,
+}

@@ -1,0 +1,186 @@
+"""Conventions beside the tools they belong to, and published numbers whose convention is known."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from asked_tools import ASKED, CUT
+from drawn_runs import Drawn, drawn
+
+from rankbench.core.errors import UserError
+from rankbench.judging.conventions import METRICS, Ties, phrases
+from rankbench.judging.published import conventions_of, published_number
+from rankbench.judging.rankings import Pool, pooled, ranked
+from rankbench.judging.tools import JUDGE, TOOLS, USES, asked_of, metric_and_cut
+from rankbench.judging.valuing import Evaluation
+
+RECORDED = Path(__file__).with_name("answers_of_tools.json")
+SEEDS = range(4)
+
+
+def pool_of(one: Drawn) -> Pool:
+    ranks = np.empty(len(one.ids), np.int64)
+    ranks[np.argsort(one.ids)] = np.arange(len(one.ids))
+    return pooled(one.run, one.truth, ranks)
+
+
+def made_for(tool: str, seed: int) -> Drawn:
+    """A run on which the tool's answers are defined: half of them with many ties where its order of ties is known."""
+    asked = ASKED[tool]
+    ties = seed % 2 == 1 and asked.tied is None
+    return drawn(seed, steps=2 if ties else 10**6, odd=not asked.whole, whole=asked.whole)
+
+
+def differences(tool: str, seed: int, cut: int | None, answers: dict[str, float]) -> dict[str, float]:
+    """By call: how far our value is from the tool's own; every call of the tool must have been asked."""
+    evaluation = Evaluation(pool_of(made_for(tool, seed)), cut)
+    found = {}
+    for use in USES:
+        call = use.whole if cut is None else use.at
+        if use.tool == tool and call:
+            found[call] = abs(evaluation.value(use.convention) - answers[call])
+    return found
+
+
+@pytest.mark.parametrize("cut", [None, CUT])
+@pytest.mark.parametrize("tool", ASKED)
+def test_values_are_those_of_the_tool(tool, cut):
+    pytest.importorskip(ASKED[tool].module)
+    for seed in SEEDS:
+        found = differences(tool, seed, cut, dict(ASKED[tool].ask(made_for(tool, seed), cut)))
+        assert all(apart < 1e-12 for apart in found.values()), found
+
+
+@pytest.mark.parametrize("tool", ASKED)
+def test_values_are_those_that_the_tool_gave_once(tool):
+    """Recorded where all tools were installed: PYTHONPATH=tests python tests/judging/test_conventions.py"""
+    for key, answers in json.loads(RECORDED.read_text())[tool].items():
+        seed, cut = key.split("@")
+        found = differences(tool, int(seed), int(cut) if cut else None, answers)
+        assert all(apart < 1e-12 for apart in found.values()), found
+
+
+def test_all_tools_but_elliot_and_our_own_were_asked():
+    assert {*TOOLS} - {*ASKED} == {"Elliot", "rankbench", JUDGE}
+
+
+def planted(seed: int) -> tuple[bool, int]:
+    """Whether a tool's convention, drawn at random, is among those named for its number, and how many others are."""
+    rng = np.random.default_rng(seed)
+    one = drawn(seed, users=500, items=80, steps=int(rng.choice([4, 10**6])), levels=int(rng.choice([2, 5])))
+    pool = pool_of(one)
+    metric = str(rng.choice(METRICS))
+    cut = None if metric == "auc" else int(rng.choice([5, 10, 20]))
+    known = {use: Evaluation(pool, cut).value(use.convention) for use in USES
+             if use.convention.metric == metric and use.called(cut)}  # fmt: skip
+    use = rng.choice([use for use, value in known.items() if not np.isnan(value)])
+    value = known[use]
+    text = metric if cut is None else f"{metric}@{cut}"
+    found = conventions_of(pool, text, f"{value:.3f}")
+    right = [candidate.convention == use.convention for finding in found for candidate in finding.candidates]
+    holds = [any(candidate.convention == use.convention for candidate in finding.candidates) for finding in found]
+    return any(right), len(found) - sum(holds)
+
+
+def test_a_planted_convention_is_named():
+    found = [planted(seed) for seed in range(20)]
+    assert all(named for named, _ in found)
+    assert np.mean([others for _, others in found]) <= 1
+
+
+@pytest.mark.slow
+def test_planted_conventions_are_named_in_two_hundred_draws():
+    found = [planted(seed) for seed in range(200)]
+    assert np.mean([named for named, _ in found]) >= 0.95
+    assert np.mean([others for _, others in found]) <= 1
+
+
+@pytest.mark.parametrize("ties", [Ties.EXPECTED, Ties.GIVEN, Ties.TREC, Ties.ASCENDING, Ties.FIRST, Ties.LAST])
+def test_the_order_of_a_file_changes_nothing_but_given_ties(ties):
+    one = drawn(5, steps=2)
+    order = np.lexsort((-one.run.values, one.run.owners))
+    shuffled = Drawn(type(one.run)(one.run.indptr, one.run.items[order], one.run.values[order]), one.truth, one.ids)
+    for use in USES:
+        if use.convention.ties == ties and ties != Ties.GIVEN:
+            values = [Evaluation(pool_of(each), 5).value(use.convention) for each in (one, shuffled)]
+            assert values[0] == pytest.approx(values[1], abs=1e-13)
+    whole, fast = (ranked(pool_of(each), USES[0].convention.candidates, ties) for each in (one, shuffled))
+    assert np.array_equal(whole.owner, fast.owner)
+
+
+def test_expected_values_are_means_over_all_orders_of_a_tie():
+    one = drawn(3, users=6, items=6, steps=1)
+    exact = {use.called(3): Evaluation(pool_of(one), 3).value(use.convention) for use in USES if use.tool == JUDGE}
+    rng, draws = np.random.default_rng(0), []
+    for _ in range(4000):
+        broken = one.run.values + 1e-9 * rng.random(len(one.run.values))
+        of_draw = pool_of(Drawn(type(one.run)(one.run.indptr, one.run.items, broken), one.truth, one.ids))
+        draws.append([Evaluation(of_draw, 3).value(use.convention) for use in USES if use.tool == JUDGE])
+    spread = 4 * np.std(draws, axis=0) / np.sqrt(len(draws)) + 1e-12
+    assert (np.abs(np.mean(draws, axis=0) - list(exact.values())) <= spread).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("abc", "is not a number"),
+        ("1.2", "is not between 0 and 1"),
+        ("-0.1", "is not between 0 and 1"),
+        ("nan", "is not a number"),
+        ("", "is not a number"),
+    ],
+)
+def test_a_published_number_is_one(text, said):
+    with pytest.raises(UserError, match=said):
+        published_number(text)
+
+
+def test_printed_digits_decide_what_fits():
+    assert published_number("0.38").fits(0.3849) and not published_number("0.380").fits(0.3849)
+    assert published_number("38.2%").fits(0.3818) and published_number(" .382 ").value == 0.382
+
+
+def test_where_nothing_fits_the_nearest_value_is_given():
+    found = conventions_of(pool_of(drawn(1)), "ndcg@5", "0.0001")
+    assert len(found) == 1 and not found[0].fits
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "said"),
+    [
+        ("trec-eval", "ndcg@10", "did you mean 'trec_eval'"),
+        ("ranx", "ndgc@10", "did you mean 'ndcg'"),
+        ("ranx", "auc", "ranx does not compute auc"),
+        ("ranx", "ndcg@0", "whole number"),
+        ("ranx", "ndcg@x", "whole number"),
+        ("trec_eval", "hit-rate", "no tool computes hit-rate without a cut-off|does not compute"),
+    ],
+)
+def test_a_wrong_tool_or_metric_is_named(tool, text, said):
+    with pytest.raises(UserError, match=said):
+        asked_of(tool, text, None)
+
+
+def test_a_metric_is_asked_for_by_its_general_name_or_the_tools_own():
+    assert asked_of("trec_eval", "ndcg_cut_10", None).convention == asked_of("trec_eval", "ndcg@10", None).convention
+    assert asked_of("ranx", "ndcg_burges@7", None).cut == 7
+    assert asked_of(JUDGE, "recall@5", 3.0).convention.relevant == 3.0
+    assert metric_and_cut("map") == ("map", None)
+
+
+def test_a_definition_says_everything_that_decides_the_value():
+    for use in USES:
+        assert len({phrase.partition(":")[0] for phrase in phrases(use.convention)}) == len(phrases(use.convention))
+
+
+if __name__ == "__main__":
+    answers = {
+        tool: {
+            f"{seed}@{cut or ''}": {call: float(value) for call, value in asked.ask(made_for(tool, seed), cut).items()}
+            for seed in (0, 1)
+            for cut in (None, CUT)
+        }
+        for tool, asked in ASKED.items()
+    }
+    RECORDED.write_text(json.dumps(answers, indent=1) + "\n")
