@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench import models, new_users
+from rankbench import explanations, models, new_users
 from rankbench.arrays import soundness
 from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.brief import as_html
@@ -45,6 +45,10 @@ class Seen:
     def of(cls, train: View) -> "Seen":
         """The items of each user in this training part; both items of a comparison count."""
         return cls(*seen_items(train), train.n_items)
+
+    def of_user(self, user: int) -> Int64s:
+        """The items of one user."""
+        return np.unique(self.items[self.indptr[user] : self.indptr[user + 1]]).astype(np.int64)
 
     def validate(self) -> None:
         """Raise an error unless all items are in the catalogue and the rows of the users follow each other."""
@@ -172,6 +176,43 @@ class Fitted:
         scores = self.score(np.full(len(asked), number), asked)
         order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
         return self._table([number], [asked[order]], [scores[order]])
+
+    def why(self, user: Any, item: Any, k: int = 5) -> "pandas.DataFrame":
+        """What speaks most for an item: items that the user has, or its features, each with what it adds to the score.
+
+        The contributions add up to the score. How a score falls into parts is said in `rankbench.explanations`.
+
+        Parameters
+        ----------
+        user, item : id
+            The data's own ids.
+        k : int
+            How many of the strongest; the others are added up in one row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows of user, item, because (`item ID`, `feature NUMBER`, or what else adds to it) and contribution.
+        """
+        import pandas  # noqa: PLC0415  slow to import
+
+        (number,) = _one(self._numbers("user", user), user)
+        numbers = self._numbers("item", item)
+        if not np.isfinite(self.score(np.full(len(numbers), number), numbers)).all():
+            raise UserError("the model gives an item no score for this user", remedy="ask for what it recommends")
+        own = np.zeros(0, np.int64) if self.seen is None else self.seen.of_user(number)
+        explain = explanations.explaining(self.model, number, own)
+        rows = [row for one in numbers for row in self._reasons(number, one, explain(one).strongest(_checked_k(k)))]
+        return pandas.DataFrame(rows, columns=["user", "item", "because", "contribution"])
+
+    def _reasons(self, user: Any, item: Any, found: explanations.Strongest) -> Iterator[tuple[Any, Any, Any, float]]:
+        """The rows of `why` for one item."""
+        names = _named(found.numbers, self.item_ids) if found.kind == "item" else found.numbers
+        about = _named(np.array([user]), self.user_ids)[0], _named(np.array([item]), self.item_ids)[0]
+        yield from (
+            (*about, f"{found.kind} {name}", float(value)) for name, value in zip(names, found.values, strict=True)
+        )
+        yield from ((*about, name, value) for name, value in found.others.items())
 
     def fold_in(self, ratings: Ratings | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
         """The same model for users it was not trained on, from their ratings; the items stay as they are.

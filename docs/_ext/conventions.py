@@ -1,4 +1,4 @@
-"""The directive `{conventions}`: by which convention each tool evaluates each metric, made from the code's own table."""
+"""The directive `{conventions}`: by which convention each tool evaluates each metric, from the table in the code."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -198,6 +198,8 @@ def recommend(
     ratings: Annotated[
         str, option("--ratings", "FILE", "For the users of this table, from their ratings in it.", completion.data_sets)
     ] = "",
+    everyone: Annotated[bool, typer.Option("--all", help="For all users, as is usual where none is named.")] = False,
+    why: Annotated[int, option("--why", "N", "Add what speaks for each item: N rows of because,contribution.")] = 0,
     to: Annotated[Path | None, option("--to", "FILE", "A new file, .csv or .parquet, instead of the terminal.")] = None,
     threads: Annotated[int, option("--threads", "N", "Threads that score.")] = 1,
 ) -> None:
@@ -208,7 +210,9 @@ def recommend(
 
     Example: rankbench recommend best.npz --user alice -k 5
 
-    Example: rankbench recommend best.npz --to everyone.parquet --threads 2
+    Example: rankbench recommend best.npz --all --to everyone.parquet --threads 2
+
+    Example: rankbench recommend best.npz --user alice -k 5 --why 3
 
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
@@ -218,12 +222,18 @@ def recommend(
 
     if to and to.suffix not in (".csv", ".parquet"):
         raise UserError(f"{to} is no name of a table's file", remedy="end it in .parquet or .csv")
+    if everyone and user:
+        raise UserError("--all and --user name different users", remedy="give one of them")
+    if why < 0:
+        raise UserError(f"--why={why} is out of range: must be at least 1")
     model = load(path)
     if ratings:
         model = model.fold_in(load_data(ratings), threads=threads)
     users = None if user is None else model.ids_of("user", user)
     items = None if item is None else model.ids_of("item", item)
     blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
+    if why:
+        blocks = (_with_reasons(model, block, why) for block in blocks)
     if to is None:
         _write_csv(blocks, sys.stdout)
         return _say_what_is_left_out(model, seen or bool(ratings), path)
@@ -249,6 +259,16 @@ def _say_what_is_left_out(model: "Fitted", is_told: bool, path: Path) -> None:
     if model.seen is not None and not is_told:
         known = f"{len(model.seen.items):,} pairs of a user and an item"
         mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
+
+
+def _with_reasons(model: "Fitted", block: "pandas.DataFrame", k: int) -> "pandas.DataFrame":
+    """Recommendations with what speaks most for each, in as many rows as there are reasons."""
+    from pandas import concat
+
+    found = [model.why(user, own["item"].tolist(), k) for user, own in block.groupby("user", sort=False)]
+    if not found:
+        return block.assign(because="", contribution=0.0)
+    return block.merge(concat(found, ignore_index=True), on=["user", "item"], how="left")
 
 
 def _write_csv(blocks: "Iterator[pandas.DataFrame]", file: "TextIO") -> int:

@@ -87,11 +87,11 @@ def has_truth(names: Sequence[str], given: Mapping[str, str]) -> bool:
 
 def usual_columns(first: Sequence[str], role: Role, where: str) -> Columns:
     """The columns of a table without names, by its first line: of TREC's two kinds of files, or user, item, number."""
-    if len(first) == 6 and _is_number(first[3]) and _is_number(first[4]):
+    if len(first) == 6 and is_number(first[3]) and is_number(first[4]):
         return Columns(0, 2, 4)  # user Q0 item rank score tag
-    if len(first) == 4 and _is_number(first[3]) and first[1].strip() in ("0", "Q0", "1"):
+    if len(first) == 4 and is_number(first[3]) and first[1].strip() in ("0", "Q0", "1"):
         return Columns(0, 2, 3)  # user 0 item relevance
-    if len(first) >= 3 and _is_number(first[2]):
+    if len(first) >= 3 and is_number(first[2]):
         return Columns(0, 1, 2)
     if len(first) == 2 and role == "truth":
         return Columns(0, 1, None)
@@ -102,7 +102,8 @@ def usual_columns(first: Sequence[str], role: Role, where: str) -> Columns:
     )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(text)
     except ValueError:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rankbench.core.contract import Int32s, Int64s
 from rankbench.core.errors import MAKE_ROOM, writing_to
 from rankbench.core.temporary import own_folder
-from rankbench.judging.sources import Block, Column
+from rankbench.judging.blocks import Block, Column
 
 BUCKETS = 64  # into which users are sorted
 _HELD = 1 << 25  # rows that are held in memory, of 16 bytes each

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rankbench.core.contract import Flags, Floats, Int32s, Int64s
 from rankbench.core.errors import UserError
+from rankbench.judging.columns import Role
 from rankbench.judging.conventions import Average, Ties
 from rankbench.judging.gathering import BUCKETS, Gathering, Names, Rows
 from rankbench.judging.rankings import Lists, Pool, pooled, repeated
@@ -217,10 +218,10 @@ def _digest(rows: Rows, ids: Ids) -> str:
     return content.hexdigest()
 
 
-def _twice(source: Source, role: str, ids: Ids, user: int, item: int) -> UserError:
+def _twice(source: Source, role: Role, ids: Ids, user: int, item: int) -> UserError:
     """The error for an item that a user has twice, with both places."""
     names = ids.users.texts[user], ids.items.texts[item]
-    places = [source.place(row) for row in islice(_rows_of(source, role, *names), 2)]
+    places = [source.place(row, role) for row in islice(_rows_of(source, role, *names), 2)]
     what = "scores" if role == "run" else "relevances"
     second = places[1].removeprefix(f"{source.called}, ") if len(places) > 1 else "below"
     return UserError(
@@ -229,10 +230,10 @@ def _twice(source: Source, role: str, ids: Ids, user: int, item: int) -> UserErr
     )
 
 
-def _rows_of(source: Source, role: str, user: str, item: str) -> Iterator[int]:
+def _rows_of(source: Source, role: Role, user: str, item: str) -> Iterator[int]:
     """The numbers of the rows of a user and an item."""
     start = 0
-    for block in source.blocks("run" if role == "run" else "truth"):
+    for block in source.blocks(role):
         mine = (block.users.names == user)[block.users.codes] & (block.items.names == item)[block.items.codes]
         yield from (start + int(row) for row in np.flatnonzero(mine))
         start += len(block)

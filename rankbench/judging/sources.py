@@ -1,55 +1,28 @@
 """Reading runs and truths of other tools in blocks: text, Parquet, JSON, NumPy files, and objects of Python."""
 
-import gzip
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.core.contract import Flags, Floats, Int32s
+from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
-from rankbench.judging.columns import Columns, Role, has_truth, is_header, named_columns, usual_columns
+from rankbench.judging.blocks import ROWS, Block, Column, Ids, column_of
+from rankbench.judging.columns import Columns, Role, has_truth, named_columns
+from rankbench.judging.text_files import TextFile, opened, opens_with
 from rankbench.names.grammar import parse
 
 if TYPE_CHECKING:
     import pandas
-    from _typeshed import WriteableBuffer
 
-Ids = npt.NDArray[np.object_]
-_ROWS = 1 << 21  # rows in a block
 _CELLS = 1 << 22  # numbers of a matrix in a block
-_SEPARATORS = ("\t", ",", ";")
-_SPACES = r"\s+"
 _BY_ENDING = {".parquet": "parquet", ".pq": "parquet", ".json": "json", ".npy": "npy", ".npz": "npz"}
-_NO_NUMBERS = ("", "nan", "NaN", "NA", "null")
 _IDS = ("users", "items")  # the arrays of ids in a .npz file, beside its scores
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """The ids of a block: each distinct one, and for every row which one it has."""
-
-    names: Ids
-    codes: Int32s
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Some rows of a run or a truth, in their order."""
-
-    users: Column
-    items: Column
-    values: Floats
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True)
@@ -79,7 +52,7 @@ class Source:
         if kind == "parquet":
             return has_truth(_parquet(self).schema_arrow.names, self.given)
         if kind == "text":
-            layout = _layout(self, "run")
+            layout = self._text.layout("run")
             return bool(layout.header) and has_truth(layout.first, self.given)
         return False
 
@@ -93,36 +66,31 @@ class Source:
         if not start:
             raise UserError(f"{self.called} is empty", remedy="give it a row for each user and item")
 
-    def place(self, row: int) -> str:
+    def place(self, row: int, role: Role) -> str:
         """Where the row with this number is, counted from 0."""
         if _kind(self) != "text":
             return f"{self.called}, row {row + 1}"
-        return f"{self.called}, line {_line_of(self, row)}"
+        return f"{self.called}, line {self._text.line_of(row, role)}"
+
+    @property
+    def _text(self) -> TextFile:
+        """Its text file."""
+        return TextFile(self.data, self.called, self.given)
 
     def _check(self, block: Block, start: int, role: Role) -> None:
         """Refuse ids that are missing, and numbers that are none."""
         for what, column in (("user", block.users), ("item", block.items)):
             empty = (column.names == "")[column.codes]
             if empty.any():
-                raise UserError(f"{self.place(start + int(empty.argmax()))}: the {what} is missing")
+                raise UserError(f"{self.place(start + int(empty.argmax()), role)}: the {what} is missing")
         bad = np.isnan(block.values) if role == "run" else ~np.isfinite(block.values)
         if bad.any():
             what = "score" if role == "run" else "relevance"
             row = start + int(bad.argmax())
             raise UserError(
-                f"{self.place(row)}: its {what} is missing or no number",
+                f"{self.place(row, role)}: its {what} is missing or no number",
                 remedy="leave the row out, or give it a number",
             )
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How a text file is laid out."""
-
-    separator: str
-    header: int  # lines before the first row
-    first: tuple[str, ...]  # the fields of its first line
-    columns: Columns
 
 
 _Read = Iterator[tuple[Block, Columns]]
@@ -135,165 +103,12 @@ def _kind(source: Source) -> str:
         if not data.is_file():
             raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
         kind = _BY_ENDING.get(data.suffix.lower(), "text")
-        return "json" if kind == "text" and _opens_with(data, b"{[") else kind
+        return "json" if kind == "text" and opens_with(data, b"{[") else kind
     if isinstance(data, Mapping):
         return "nested"
     if isinstance(data, np.ndarray) or scipy.sparse.issparse(data):
         return "matrix"
     return "frame"
-
-
-def _opens_with(path: Path, letters: bytes) -> bool:
-    """Whether the first letter that is no space is one of these; what cannot be read is left to its reader."""
-    try:
-        with _opened(path) as stream:
-            return stream.read(64).lstrip()[:1] in {letters[place : place + 1] for place in range(len(letters))}
-    except (EOFError, OSError):
-        return False
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """The file's bytes, unpacked if it is packed by gzip."""
-    try:
-        stream = path.open("rb")
-        packed = stream.read(2) == b"\x1f\x8b"
-        stream.seek(0)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    return io.BufferedReader(gzip.GzipFile(fileobj=stream)) if packed else stream
-
-
-def _layout(source: Source, role: Role) -> _Layout:
-    """The layout of a text file, by its first lines."""
-    with _opened(source.data) as stream:
-        try:
-            lines = [line.decode("utf-8-sig").rstrip("\r\n") for line in islice(stream, 32)]
-        except (UnicodeDecodeError, EOFError, OSError) as error:
-            raise UserError(f"{source.called} is no text: {error}", remedy="save it as UTF-8") from None
-    known = [line for line in lines if line.strip()]
-    if not known:
-        raise UserError(f"{source.called} is empty", remedy="give it a row for each user and item")
-    separator = next((one for one in _SEPARATORS if one in known[0]), _SPACES)
-    first = tuple(known[0].split() if separator == _SPACES else known[0].split(separator))
-    if source.given or is_header(first):
-        return _Layout(separator, 1, first, named_columns(first, role, source.given, source.called))
-    return _Layout(separator, 0, first, usual_columns(first, role, source.called))
-
-
-def _text(source: Source, role: Role) -> _Read:
-    """The rows of a text file: TREC's runs and qrels, RecBole's files, and CSV."""
-    layout = _layout(source, role)
-    columns = layout.columns
-    yield from ((_of_frame(frame, columns), columns) for frame in _frames(source, layout))
-
-
-def _frames(source: Source, layout: _Layout) -> "Iterator[pandas.DataFrame]":
-    """The columns of a text file by their places, in blocks."""
-    import pandas  # noqa: PLC0415  slow to import
-
-    read: Any = pandas.read_csv  # whose stubs do not know all that it takes
-    columns = layout.columns
-    texts = (columns.user, columns.item)
-    numbers = () if columns.value is None else (columns.value,)
-    types: dict[int, Any] = dict.fromkeys(texts, object) | dict.fromkeys(numbers, np.float64)
-    quoting: Literal[0, 3] = 0 if layout.separator in (",", ";") else 3
-    rows = 0
-    with _opened(source.data) as stream:
-        counted = _Counted(stream, layout.separator)
-        try:
-            found = read(
-                io.BufferedReader(counted), sep=layout.separator, header=None, skiprows=layout.header,
-                names=range(len(layout.first)), usecols=[*texts, *numbers], dtype=types, chunksize=_ROWS,
-                keep_default_na=False, na_values={place: list(_NO_NUMBERS) for place in numbers}, index_col=False,
-                engine="c", encoding="utf-8", quoting=quoting,
-            )  # fmt: skip
-            for frame in found:
-                yield frame
-                rows += len(frame)
-        except pandas.errors.EmptyDataError:
-            return
-        except (ValueError, EOFError, OSError) as error:
-            raise _unreadable(source, layout, error) from None
-        if counted.beyond((rows + layout.header) * (len(layout.first) - 1)):
-            raise _unreadable(source, layout, ValueError("a line has more fields than the first one"))
-
-
-class _Counted(io.RawIOBase):
-    """A stream of bytes that counts separators, since pandas passes over fields that a line has too many."""
-
-    def __init__(self, stream: IO[bytes], separator: str) -> None:
-        self._stream = stream
-        self._separator = separator.encode()
-        self._separators = 0
-        self._quotes = len(self._separator) > 1
-
-    def readable(self) -> bool:
-        """True: the stream can be read."""
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read the next bytes into the buffer; returns how many."""
-        room = memoryview(buffer)
-        piece = self._stream.read(len(room))
-        self._separators += piece.count(self._separator)
-        self._quotes = self._quotes or b'"' in piece
-        room[: len(piece)] = piece
-        return len(piece)
-
-    def beyond(self, most: int) -> bool:
-        """Whether there were more separators than so many; unknown, so no, where some may be quoted."""
-        return not self._quotes and self._separators > most
-
-
-def _unreadable(source: Source, layout: _Layout, error: Exception) -> UserError:
-    """Where a text file cannot be read, found by reading its lines one by one."""
-    with _opened(source.data) as stream:
-        for number, line in enumerate(stream, 1):
-            if number <= layout.header or not line.strip():
-                continue
-            text = line.decode("utf-8", "replace").rstrip("\r\n")
-            fields = text.split() if layout.separator == _SPACES else text.split(layout.separator)
-            value = layout.columns.value
-            if len(fields) > len(layout.first):
-                return UserError(f"{source.called}, line {number} has {len(fields)} fields, not {len(layout.first)}")
-            if value is not None and (value >= len(fields) or not _is_number(fields[value])):
-                seen = fields[value] if value < len(fields) else ""
-                return UserError(f"{source.called}, line {number}: {seen.strip()[:60]!r} is no number")
-    return UserError(f"{source.called} cannot be read: {error}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.strip().strip('"'))
-    except ValueError:
-        return False
-    return True
-
-
-def _line_of(source: Source, row: int) -> int:
-    """The number of the line of this row, counted from 1."""
-    header = _layout(source, "truth" if source.has_truth() else "run").header
-    with _opened(source.data) as stream:
-        lines = (number for number, line in enumerate(stream, 1) if line.strip())
-        return next(islice(lines, header + row, None), header + row + 1)
-
-
-def _of_frame(frame: "pandas.DataFrame", columns: Columns) -> Block:
-    """A block of a DataFrame whose columns are places."""
-    from pandas import factorize  # noqa: PLC0415  slow to import
-
-    count = len(frame)
-    values = np.ones(count) if columns.value is None else frame[columns.value].to_numpy(np.float64)
-    users, items = (_column(*factorize(frame[place])) for place in (columns.user, columns.item))
-    return Block(users, items, values)
-
-
-def _column(found: Any, names: Any) -> Column:
-    """A column from the number of each row's id, below 0 where it is missing, and the ids."""
-    codes: Int32s = np.array(found, np.int32)
-    texts = np.array([*(str(name).strip() for name in names), ""], object)
-    codes[codes < 0] = len(texts) - 1
-    return Column(texts, codes)
 
 
 def _frame(source: Source, role: Role) -> _Read:
@@ -341,7 +156,7 @@ def _of_objects(source: Source, ids: "pandas.Series[Any]") -> Column:
             "could be two",
             remedy="make them all texts: frame.astype({...: str})",
         )
-    return _column(found, names)
+    return column_of(found, names)
 
 
 def _parquet(source: Source) -> Any:
@@ -361,7 +176,7 @@ def _of_parquet(source: Source, role: Role) -> _Read:
     names = file.schema_arrow.names
     columns = named_columns(names, role, source.given, source.called)
     wanted = [names[place] for place in (columns.user, columns.item, columns.value) if place is not None]
-    for batch in file.iter_batches(_ROWS, columns=wanted):
+    for batch in file.iter_batches(ROWS, columns=wanted):
         frame = batch.select(wanted[:2]).to_pandas()
         users, items = (_of_objects(source, frame[name]) for name in wanted[:2])
         values = np.ones(len(frame)) if columns.value is None else _numbers(source, batch.column(wanted[2]).to_pandas())
@@ -370,7 +185,7 @@ def _of_parquet(source: Source, role: Role) -> _Read:
 
 def _of_json(source: Source, role: Role) -> _Read:
     """A JSON file: ranx's table by user and item, or a list of records, also one to a line."""
-    with _opened(source.data) as stream:
+    with opened(source.data) as stream:
         content = stream.read()
     try:
         decoded = msgspec.json.decode(content)
@@ -459,7 +274,7 @@ def _archive(source: Source, role: Role) -> _Read:
                     remedy = "store one matrix, and the ids as `users` and `items`"
                     raise UserError(f"{source.called} holds {', '.join(stored.files) or 'nothing'}", remedy=remedy)
                 data = stored[others[0]]
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{source.called} is no archive of arrays: {str(error)[:200]}") from None
@@ -468,7 +283,7 @@ def _archive(source: Source, role: Role) -> _Read:
 
 
 _READERS = {
-    "text": _text,
+    "text": lambda source, role: TextFile(source.data, source.called, source.given).blocks(role),
     "parquet": _of_parquet,
     "json": _of_json,
     "npy": _numpy,

@@ -32,6 +32,7 @@ def here(tmp_path, monkeypatch):
     tiny_toml(tmp_path / "bad", repetitions="1", solvers=json.dumps([solver]))
     (tmp_path / "nan").mkdir()
     with_solver(tmp_path / "nan", "yield Step(ItemScores(np.full(train.n_items, 1.0 if self.mode == 'b' else np.nan)))")
+    (tmp_path / "a.csv").write_text("u,a,2\nu,b,1\nv,a,1\n")
     monkeypatch.chdir(tmp_path)
     assert rankbench(monkeypatch, "run", "tiny.toml", "--no-report", "-q") == 0
     return tmp_path
@@ -50,6 +51,10 @@ CASES = [
     ("verify", 2, "verify nothing"),
     ("check", 1, "check bad/mine.py:Mine"),
     ("check", 2, "check nobody"),
+    ("judge", 0, "judge a.csv --truth a.csv --no-report --metric map"),
+    ("judge", 0, "judge a.csv --truth a.csv --metric map --published 1.000"),
+    ("judge", 1, "judge a.csv --truth a.csv --metric map --published 0.123"),
+    ("judge", 2, "judge nowhere.csv --truth a.csv"),
     ("compare", 0, "compare tiny"),
     ("compare", 2, "compare nothing"),
     ("merge", 0, "merge results --out joined"),
@@ -87,5 +92,5 @@ def test_a_run_whose_workplace_is_lost_is_1_and_says_what_is_kept(here, monkeypa
 
 def test_the_table_has_the_codes_and_commands_that_there_are():
     rows = table()
-    assert {"run", "tune", "on", "verify", "check", "compare", "merge", "all others"} == set(rows)
+    assert {"run", "tune", "on", "judge", "verify", "check", "compare", "merge", "all others"} == set(rows)
     assert {tuple(row) for row in rows.values()} == {("0", "1", "2", "130")}

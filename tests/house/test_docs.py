@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import rankbench as package
 from rankbench import Ratings
 from rankbench.cli.app import app
 from rankbench.data import DATASETS
+from rankbench.models import MODELS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -153,6 +154,12 @@ def test_every_data_set_is_in_the_table():
     rows = [line for line in (DOCS / "data.md").read_text().splitlines() if line.startswith("| `")]
     told = {re.split(r"[:\[]", name)[0] for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}
     assert told == {name.partition(":")[0] for name in DATASETS.entries}
+
+
+def test_every_kind_of_model_is_on_the_page_of_files_with_its_arrays():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", (DOCS / "model-files.md").read_text(), re.MULTILINE)
+    listed = {kind: re.findall(r"`(\w+)`", arrays) for kind, arrays in rows if kind in MODELS}
+    assert listed == {kind: [field.name for field in fields(cls)] for kind, cls in MODELS.items()}
 
 
 def test_every_public_name_is_in_the_reference():

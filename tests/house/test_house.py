@@ -30,7 +30,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"metrics"},
     {"methods"},
     {"solvers"},
-    {"new_users"},
+    {"explanations", "new_users"},
     {"fitted"},
     {"experiments"},
     {"records"},

@@ -67,7 +67,7 @@ def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch):
     whole = rankbench.judge({"a": run, "b": other}, truth)
     monkeypatch.setattr(gathering, "_HELD", 50)
     monkeypatch.setattr(gathering, "_TOGETHER", 100)
-    monkeypatch.setattr("rankbench.judging.sources._ROWS", 64)
+    monkeypatch.setattr("rankbench.judging.text_files.ROWS", 64)
     parts = rankbench.judge({"a": run, "b": other}, truth)
     assert whole.table().to_dict() == parts.table().to_dict()
 
