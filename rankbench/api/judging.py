@@ -185,4 +185,4 @@ def _command(asked: Asking, metrics: tuple[str, ...], convention: str, relevant:
     options = [option for metric in metrics for option in ("--metric", metric)]
     options += ["--convention", convention] if convention != JUDGE else []
     options += [] if relevant is None else ["--relevant", f"{relevant:g}"]
-    return shlex.join(["rankbench", "judge", *asked.runs, "--truth", asked.truth, *options])
+    return shlex.join(["rankbench", "judge", *asked.words, *options])

@@ -21,6 +21,7 @@ class Asking:
     runs: Mapping[str, Mapping[int, Source]]
     truths: Mapping[int, Source]
     truth: str  # what the truth is called
+    words: tuple[str, ...]  # the runs and the truth as words of the command line, names for objects of Python
 
 
 def asking(runs: Any, truth: Any) -> Asking:
@@ -32,7 +33,17 @@ def asking(runs: Any, truth: Any) -> Asking:
         name: {numbers.get(label, 0): source for label, source in own.items()} for name, own in found.items()
     }
     truths, called = _truths(truth, numbers, next(iter(repetitions.values())))
-    return Asking(repetitions, truths, called)
+    return Asking(repetitions, truths, called, tuple(_words(runs, truth, called)))
+
+
+def _words(runs: Any, truth: Any, called: str) -> Iterator[str]:
+    """The runs and the truth as one writes them on the command line."""
+    if isinstance(runs, Mapping):
+        yield from (f"{name}={one}" if isinstance(one, str | Path) else str(name) for name, one in runs.items())
+    else:
+        yield from map(str, [runs] if isinstance(runs, str | Path) else runs)
+    if truth is not None:
+        yield from ("--truth", str(truth) if isinstance(truth, str | Path) else called)
 
 
 def _truths(truth: Any, numbers: Mapping[str, int], first: Mapping[int, Source]) -> tuple[Mapping[int, Source], str]:

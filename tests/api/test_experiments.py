@@ -280,3 +280,9 @@ def test_the_best_of_several_splits_is_asked_for_by_its_split(tmp_path):
 def test_python_has_every_option_of_the_command_line_by_its_name(verb, function, renamed, of_python):
     line, python = (set(signature(one).parameters) for one in (verb, function))
     assert {renamed.get(name, name) for name in line} | of_python == python
+
+
+def test_judge_has_the_options_of_the_command_line_but_for_what_it_prints():
+    line, python = (set(signature(one).parameters) for one in (own.judge, rankbench.judge))
+    assert line - python == {"published", "quiet"} and not python - line
+    assert "published" in signature(rankbench.conventions).parameters

@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import pytest
 from asked_tools import ranx, scikit_learn, trec_eval_c
+from data.sources.at_hand import needs
 from drawn_runs import drawn
 
 import rankbench
@@ -168,7 +169,8 @@ def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, m
     assert "0 of 0 cells came out the same" in said("verify", "judged.zip")
     assert "good" in said("table", "judged.zip")
     page = Path("results/report/index.html").read_text()
-    assert "Runs judged by test" in page and "rankbench judge good bad --truth test" in page
+    assert "Runs judged by test" in page and "rankbench judge good.csv bad.csv --truth test.csv" in page
+    assert "held-out items" not in Path("results/report/judge.md").read_text()
     assert "no convention gives 0.0001" in said(
         "judge", "good.csv", "--truth", "test.csv", "--metric", "map@5", "--published", "0.0001", code=1
     )
@@ -265,3 +267,32 @@ def test_what_recommend_writes_is_judged(tmp_path, monkeypatch):
     subprocess.run(words, check=True, capture_output=True)
     found = rankbench.judge("top.csv", table[200:], metric="recall@20")
     assert measured(found, "recall@20") > 0.9
+
+
+@needs("ml-100k/u.data", "ml-100k/u.item", "ml-100k/u.genre")
+def test_on_movielens_values_are_those_of_other_tools():
+    pytest.importorskip("pytrec_eval")
+    data = rankbench.load("ml-100k")
+    parts = rankbench.split(data, "n-per-user[n=20]")
+    model = rankbench.fit("popularity", parts)
+    top = model.recommend(k=100)
+    truth = parts.test
+    rows = pandas.DataFrame(
+        {"user": truth.user_ids[truth.users], "item": truth.item_ids[truth.items], "rating": truth.values}
+    )
+    calls = ("ndcg_cut_5", "P_5", "recall_5", "map_cut_5", "success_5")
+    found = rankbench.judge({"popular": top}, rows, metric=calls, convention="trec_eval -c", relevant=1.0)
+
+    def nested(table, column, kind):
+        return {str(user): dict(zip(own.item.astype(str), own[column].map(kind), strict=True))
+                for user, own in table.groupby("user")}  # fmt: skip
+
+    import pytrec_eval
+
+    measures = {"ndcg_cut.5", "P.5", "recall.5", "map_cut.5", "success.5"}
+    evaluator = pytrec_eval.RelevanceEvaluator(nested(rows, "rating", int), measures)
+    answers = evaluator.evaluate(nested(top, "score", float))
+    users = rows.user.nunique()
+    for call in calls:
+        theirs = sum(own[call] for own in answers.values()) / users
+        assert measured(found, call) == pytest.approx(theirs, abs=1e-12)

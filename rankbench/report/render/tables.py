@@ -152,7 +152,8 @@ def definitions(study: Study) -> list[str]:
     """What the numbers of a table mean: a line per metric, and the rules that all share."""
     names = metric_labels(study)
     told = {one.label: "" if names[one.label] == one.label else f" (`{one.label}`)" for one in study.measures}
-    lines = [f"*{names[one.label]}*{told[one.label]}: {one.formula}." for one in study.measures] + [RULES]
+    lines = [f"*{names[one.label]}*{told[one.label]}: {one.formula}." for one in study.measures]
+    lines += [] if study.is_judged else [RULES]  # a convention of another tool says all of this itself
     return [*lines, *([VERDICTS] if evidence(study) else [])]
 
 
