@@ -77,6 +77,7 @@ class Coverage:
         parts = [f"{self.users} of {self.users + self.missing} users of the truth", f"{lists} items a user"]
         parts += [f"{self.unknown} users of whom the truth has nothing"] if self.unknown else []
         parts += [f"{100 * self.found:.3g} % of the truth's items on its lists"]
+        parts += [f"{100 * (1 - self.judged):.3g} % of its items are not in the truth"] if self.judged < 1 else []
         parts += [f"{100 * self.tied:.3g} % of its scores tie"] if self.tied else []
         return ", ".join(parts)
 

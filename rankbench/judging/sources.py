@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 _CELLS = 1 << 22  # numbers of a matrix in a block
+_LISTS = 1 << 14  # lists of users in a block
 _BY_ENDING = {".parquet": "parquet", ".pq": "parquet", ".json": "json", ".npy": "npy", ".npz": "npz"}
 _IDS = ("users", "items")  # the arrays of ids in a .npz file, beside its scores
 
@@ -50,7 +51,8 @@ class Source:
         if kind == "frame":
             return has_truth([str(name) for name in _as_pandas(self).columns], self.given)
         if kind == "parquet":
-            return has_truth(_parquet(self).schema_arrow.names, self.given)
+            schema = _parquet(self).schema_arrow
+            return has_truth(_names_in(schema, _nested_in(schema)), self.given)
         if kind == "text":
             layout = self._text.layout("run")
             return bool(layout.header) and has_truth(layout.first, self.given)
@@ -171,16 +173,46 @@ def _parquet(source: Source) -> Any:
 
 
 def _of_parquet(source: Source, role: Role) -> _Read:
-    """The rows of a Parquet file."""
+    """The rows of a Parquet file, or of one with a list of items for each user, as LensKit writes it."""
     file = _parquet(source)
-    names = file.schema_arrow.names
+    lists = _nested_in(file.schema_arrow)
+    names = _names_in(file.schema_arrow, lists)
     columns = named_columns(names, role, source.given, source.called)
     wanted = [names[place] for place in (columns.user, columns.item, columns.value) if place is not None]
-    for batch in file.iter_batches(ROWS, columns=wanted):
-        frame = batch.select(wanted[:2]).to_pandas()
-        users, items = (_of_objects(source, frame[name]) for name in wanted[:2])
-        values = np.ones(len(frame)) if columns.value is None else _numbers(source, batch.column(wanted[2]).to_pandas())
+    chosen = dict(columns=wanted) if lists is None else dict(batch_size=_LISTS)
+    for batch in file.iter_batches(**{"batch_size": ROWS, **chosen}):
+        table = batch if lists is None else _rows_of_lists(batch, lists)
+        users, items = (_of_objects(source, table.column(name).to_pandas().rename(name)) for name in wanted[:2])
+        known = columns.value is not None
+        values = _numbers(source, table.column(wanted[2]).to_pandas()) if known else np.ones(len(users.codes))
         yield Block(users, items, values), columns
+
+
+def _nested_in(schema: Any) -> str | None:
+    """The column that holds a list of records, if there is one."""
+    from pyarrow import types  # noqa: PLC0415  optional
+
+    lists = (one for one in schema if types.is_list(one.type) or types.is_large_list(one.type))
+    return next((one.name for one in lists if types.is_struct(one.type.value_type)), None)
+
+
+def _names_in(schema: Any, lists: str | None) -> list[str]:
+    """The names of the columns, those of a list's records in place of the list."""
+    if lists is None:
+        return list(schema.names)
+    record = schema.field(lists).type.value_type
+    inner = [record.field(place).name for place in range(record.num_fields)]
+    return [*(name for name in schema.names if name != lists), *inner]
+
+
+def _rows_of_lists(batch: Any, lists: str) -> Any:
+    """A row for each record of the lists, with the other columns of its list."""
+    from pyarrow import RecordBatch, compute  # noqa: PLC0415  optional
+
+    column = batch.column(lists)
+    rows, records = compute.list_parent_indices(column), compute.list_flatten(column)
+    others = {name: batch.column(name).take(rows) for name in batch.schema.names if name != lists}
+    return RecordBatch.from_pydict({**others, **dict(zip(records.type.names, records.flatten(), strict=True))})
 
 
 def _of_json(source: Source, role: Role) -> _Read:

@@ -66,6 +66,16 @@ def test_tables_and_dictionaries_of_python_give_the_same_rows(tmp_path):
     assert read(FRAME.assign(user=FRAME.user.astype("category"))) == ROWS
 
 
+def test_lists_by_user_as_lenskit_writes_them_are_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = [[{"item_id": 5, "rank": 1, "score": 3.0}, {"item_id": 7, "rank": 2, "score": 2.0}], [],
+             [{"item_id": 7, "rank": 1, "score": 9.0}]]  # fmt: skip
+    parquet.write_table(pyarrow.table({"user_id": [11, 12, 13], "items": lists}), tmp_path / "lists.parquet")
+    assert read(tmp_path / "lists.parquet") == [("11", "5", 3.0), ("11", "7", 2.0), ("13", "7", 9.0)]
+
+
 def test_matrices_have_their_places_as_ids(tmp_path):
     table = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, -1.0]])
     rows = [("0", "0", 0.5), ("0", "2", 2.0), ("1", "2", -1.0)]
