@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from rankbench.arrays.distinct import distinct
 from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.contract import Floats, Int32s, Int64s, Model, ScoresAll
 from rankbench.core.errors import UserError
@@ -59,7 +60,7 @@ def seen_items(train: View) -> tuple[Int64s, Int32s]:
 def _pairs(train: Comparisons) -> Int64s:
     """The number user * n_items + item of every user-item pair in the comparisons, ascending, without repeats."""
     users = train.users.astype(np.int64) * train.n_items
-    return np.unique(np.concatenate([users + train.better, users + train.worse]))
+    return distinct(np.concatenate([users + train.better, users + train.worse]))
 
 
 def _scores(model: Model, users: Int32s, n_items: int, threads: int) -> Floats:

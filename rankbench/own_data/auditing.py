@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbench.arrays.distinct import distinct
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
@@ -155,7 +156,7 @@ def duplicates(subject: Subject) -> Finding:
         return not_applicable(name, "the data comes from no text file")
     users, items = (numbered(ids)[1].astype(np.int64) for ids in rows.ids[:2])
     keys = users * (int(items.max(initial=0)) + 1) + items
-    extra = len(keys) - len(np.unique(keys))
+    extra = len(keys) - len(distinct(keys))
     if not extra:
         return passed(name, "every pair of a user and an item occurs once")
     if getattr(subject.data.record, "positive", False):
@@ -273,10 +274,10 @@ def _is_time(values: Floats) -> bool:
 
 def _is_ids(values: Floats, items: Ids) -> bool:
     """Whether the values look like ids: many distinct whole numbers that are mostly those of the items."""
-    distinct = np.unique(values)
-    if len(distinct) <= _FEW_LEVELS or items.dtype.kind != "i" or (distinct % 1 != 0).any():
+    levels = distinct(values)
+    if len(levels) <= _FEW_LEVELS or items.dtype.kind != "i" or (levels % 1 != 0).any():
         return False
-    return float(np.isin(distinct, np.unique(items)).mean()) > 1 / 2
+    return float(np.isin(levels, distinct(items)).mean()) > 1 / 2
 
 
 def _adjacent(ids: Ids) -> float:
@@ -290,7 +291,7 @@ def _contradictions(view: Comparisons) -> Finding:
     forward = (users + view.better) * view.n_items + view.worse
     backward = (users + view.worse) * view.n_items + view.better
     both = int(np.isin(forward, backward).sum())
-    repeated = len(forward) - len(np.unique(forward))
+    repeated = len(forward) - len(distinct(forward))
     seen = f"{both:,} comparisons come with their contrary by the same user, {repeated:,} are repeated"
     if both > _COMMON * len(view):
         return failed("duplicates", seen, "no order agrees with both: no solver can get all of them right")

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from rankbench.arrays.distinct import distinct
 from rankbench.core.contract import Int64s
 from rankbench.data.views import Comparisons, View
 
@@ -42,7 +43,7 @@ class Facts:
         with_order = view.has_order
         constant = int(((counts > 1) & ~with_order).sum())
         low, high = float(view.values.min(initial=np.inf)), float(view.values.max(initial=-np.inf))
-        levels, several = len(np.unique(view.values)), int((counts > 1).sum())
+        levels, several = len(distinct(view.values)), int((counts > 1).sum())
         without_order = levels <= 1 or (several > 0 and with_order.sum() < _FEW * several)
         kind: Kind = "positives" if without_order else "ratings"
         return cls(kind, *sizes, low, high, levels, constant, features)

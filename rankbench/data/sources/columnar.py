@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rankbench.arrays.distinct import distinct
 from rankbench.arrays.mapped import Pile, pieces, put_aside
 from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.core.errors import UserError
@@ -183,8 +184,8 @@ def _distinct_in(table: _Table, column: int, role: str) -> Ids:
     """The distinct ids of a column, ascending."""
     found: Ids | None = None
     for first, (part,) in _numbered(table.read([column])):
-        distinct = np.unique(_coded(part, role, first)[0])
-        found = distinct if found is None else np.union1d(found, distinct)
+        ids = distinct(_coded(part, role, first)[0])
+        found = ids if found is None else distinct(np.concatenate([found, ids]))
     if found is None:
         raise UserError("holds no rows")
     return found
