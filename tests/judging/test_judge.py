@@ -63,13 +63,14 @@ def test_the_order_of_rows_and_the_form_of_files_change_no_digit(tmp_path):
 
 
 def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch):
-    run, truth, _ = frames(2, users=300, steps=3)
-    other = better(truth, 1)
-    whole = rankbench.judge({"a": run, "b": other}, truth)
+    run, truth, _ = frames(2, users=300, steps=1)
+    run = pandas.concat([run.iloc[::2], run.iloc[1::2]])  # no user stands in one place
+    other, tool = better(truth, 1), "LensKit"  # by which ties stand in the order of the file
+    whole = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
     monkeypatch.setattr(gathering, "_HELD", 50)
     monkeypatch.setattr(gathering, "_TOGETHER", 100)
     monkeypatch.setattr("rankbench.judging.text_files.ROWS", 64)
-    parts = rankbench.judge({"a": run, "b": other}, truth)
+    parts = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
     assert whole.table().to_dict() == parts.table().to_dict()
 
 
@@ -296,3 +297,12 @@ def test_on_movielens_values_are_those_of_other_tools():
     for call in calls:
         theirs = sum(own[call] for own in answers.values()) / users
         assert measured(found, call) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_only_the_order_of_scores_matters():
+    run, truth, _ = frames(9)
+    small = run.assign(score=run.score / 1000)
+    values = [rankbench.judge({"mine": one}, truth).results().value.tolist() for one in (run, small)]
+    assert values[0] == values[1]
+    found = rankbench.judge({"mine": {"u": {"a": 0.1, "b": 0.2}}}, {"u": {"b": 1}}, metric="mrr")
+    assert measured(found, "mrr") == 1.0
