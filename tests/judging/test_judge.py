@@ -67,7 +67,7 @@ def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch):
     run = pandas.concat([run.iloc[::2], run.iloc[1::2]])  # no user stands in one place
     other, tool = better(truth, 1), "LensKit"  # by which ties stand in the order of the file
     whole = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
-    monkeypatch.setattr(gathering, "_HELD", 50)
+    monkeypatch.setattr(gathering, "_HELD", 1000)  # so that the last rows stay in memory
     monkeypatch.setattr(gathering, "_TOGETHER", 100)
     monkeypatch.setattr("rankbench.judging.text_files.ROWS", 64)
     parts = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
