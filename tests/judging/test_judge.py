@@ -62,15 +62,17 @@ def test_the_order_of_rows_and_the_form_of_files_change_no_digit(tmp_path):
     assert one.study.results[0].split == two.study.results[0].split
 
 
-def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch):
+def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch, tmp_path):
     run, truth, _ = frames(2, users=300, steps=1)
     run = pandas.concat([run.iloc[::2], run.iloc[1::2]])  # no user stands in one place
     other, tool = better(truth, 1), "LensKit"  # by which ties stand in the order of the file
-    whole = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
+    run.to_csv(tmp_path / "a.csv", index=False)
+    runs = {"a": tmp_path / "a.csv", "b": other}
+    whole = rankbench.judge(runs, truth, convention=tool)
     monkeypatch.setattr(gathering, "_HELD", 1000)  # so that the last rows stay in memory
     monkeypatch.setattr(gathering, "_TOGETHER", 100)
     monkeypatch.setattr("rankbench.judging.text_files.ROWS", 64)
-    parts = rankbench.judge({"a": run, "b": other}, truth, convention=tool)
+    parts = rankbench.judge(runs, truth, convention=tool)
     assert whole.table().to_dict() == parts.table().to_dict()
 
 
