@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rankbench.core import regular
 from rankbench.core.errors import UserError
 from rankbench.judging.blocks import ROWS, Block, column_of
 from rankbench.judging.columns import Columns, Role, is_header, is_number, named_columns, usual_columns
@@ -154,7 +155,7 @@ class _Counted(io.RawIOBase):
 def opened(path: Path) -> IO[bytes]:
     """The file's bytes, unpacked if it is packed by gzip."""
     try:
-        stream = path.open("rb")
+        stream = regular.opened(path)
         packed = stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
     except OSError as error:
