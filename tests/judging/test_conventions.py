@@ -89,7 +89,7 @@ def test_a_planted_convention_is_named():
     assert np.mean([others for _, others in found]) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_planted_conventions_are_named_in_two_hundred_draws():
     found = [planted(seed) for seed in range(200)]
     assert np.mean([named for named, _ in found]) >= 0.95
