@@ -103,12 +103,18 @@ def _constant(vectors: Floats) -> Any:
     return (known == known[:1]).all(axis=0) if len(known) > 1 else np.zeros(vectors.shape[1], np.bool_)
 
 
+def _dense_row(features: Any, item: int) -> Floats:
+    """The features of an item, all of them."""
+    row = features[[item]]
+    values: Floats = row.toarray().ravel() if scipy.sparse.issparse(row) else np.ravel(row)
+    return values
+
+
 def _of_linear(weights: Floats, features: Any, offset: float) -> Explaining:
     """The item's features, each times its weight."""
 
     def parts(item: int) -> Parts:
-        row = features[[item]]
-        values = row.toarray().ravel() if scipy.sparse.issparse(row) else np.ravel(row)
+        values = _dense_row(features, item)
         used = np.flatnonzero(values)
         return Parts("feature", used, values[used] * weights[used], {USER: offset} if offset else {})
 
@@ -128,8 +134,7 @@ def _of_stumps(model: Stumps, user: int, own: Ints) -> Explaining:
     row = model.rows[user]
 
     def parts(item: int) -> Parts:
-        values = model.item_features[[item]]
-        values = values.toarray().ravel() if scipy.sparse.issparse(values) else np.ravel(values)
+        values = _dense_row(model.item_features, item)
         passed = values[model.features[row]] > model.cuts[row]
         sums = np.bincount(model.features[row][passed], model.weights[row][passed], len(values))
         used = np.unique(model.features[row][passed])

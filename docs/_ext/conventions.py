@@ -16,7 +16,7 @@ def page(metric: str) -> Iterator[str]:
     """The lines of Markdown about a metric: a row for each call of each tool, a column for each thing that differs."""
     uses = [use for use in USES if use.convention.metric == metric]
     names = told(metric)
-    values = {name: [words(use.convention, name) for use in uses] for name in names}
+    values = {name: [_said(use, name) for use in uses] for name in names}
     differing = [name for name in names if len(set(values[name])) > 1]
     alike = "; ".join(f"{LABELS[name]}: {values[name][0]}" for name in names if name not in differing)
     yield from (f"## {metric}", "")
@@ -28,6 +28,10 @@ def page(metric: str) -> Iterator[str]:
         cells = [use.tool, _calls(use), *(values[name][place] for name in differing)]
         yield " | ".join(["", *(cell.replace("|", r"\|") for cell in cells), ""]).strip()
     yield ""
+
+
+def _said(use: Use, name: str) -> str:
+    return "left open" if name == "ties" and use.open_ties else words(use.convention, name)
 
 
 def _calls(use: Use) -> str:

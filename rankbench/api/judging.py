@@ -11,8 +11,9 @@ from rankbench.api.session import Session
 from rankbench.core.errors import UserError
 from rankbench.core.texts import is_file_name
 from rankbench.judging.asking import Asking, asking
+from rankbench.judging.gathering import Ids
 from rankbench.judging.published import Finding, conventions_of
-from rankbench.judging.runs import Evaluated, Ids, Truth, evaluated, pool_of, truth_of
+from rankbench.judging.runs import Evaluated, Truth, evaluated, pool_of, truth_of
 from rankbench.judging.studies import Judged, name_of, stored
 from rankbench.judging.tools import JUDGE, Asked, asked_of
 from rankbench.records.store import ResultsFolder
@@ -109,6 +110,8 @@ def judged(
         raise UserError("a metric is asked for twice", remedy="name each once")
     asked, ids = asking(runs, truth), Ids()
     truths = _truths(asked, ids)
+    for known in truths.values():
+        _check_relevance(known, chosen)
     found = {
         (run, repetition): evaluated(source, truths[repetition], chosen, ids)
         for run, sources in asked.runs.items()
@@ -162,6 +165,18 @@ def _truths(asked: Asking, ids: Ids) -> dict[int, Truth]:
         if id(source) not in read:
             read[id(source)] = truth_of(source, ids)
     return {repetition: read[id(source)] for repetition, source in asked.truths.items()}
+
+
+def _check_relevance(truth: Truth, chosen: list[Asked]) -> None:
+    """Raise an error if no item of the truth is relevant by a metric that counts from some relevance on."""
+    highest = truth.values.max()
+    for one in chosen:
+        if one.convention.relevant is not None and not highest >= one.convention.relevant:
+            least = f"{one.label} counts items from relevance {one.convention.relevant:g} on"
+            raise UserError(
+                f"no item of {truth.source.called} is relevant: {least}, and the highest is {highest:g}",
+                remedy="name the lowest relevance that counts with relevant (--relevant)",
+            )
 
 
 def _coverage(

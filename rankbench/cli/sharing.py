@@ -239,16 +239,7 @@ def recommend(
         return _say_what_is_left_out(model, seen or bool(ratings), path)
     if to.exists():
         raise UserError(f"{to} exists already: choose another file with --to, or remove it first")
-    try:
-        with replacing(to) as partial:
-            if to.suffix == ".parquet":
-                rows = _write_parquet(blocks, partial)
-            else:
-                with partial.open("w", encoding="utf-8", newline="") as file:
-                    rows = _write_csv(blocks, file)
-    except OSError as error:
-        raise UserError(f"cannot write {to}: {error.strerror}; choose another file with --to") from None
-    show(f"{to}: {rows:,} recommendations")
+    show(f"{to}: {_write(blocks, to):,} {'rows' if why else 'recommendations'}")
     return _say_what_is_left_out(model, seen or bool(ratings), path)
 
 
@@ -259,6 +250,18 @@ def _say_what_is_left_out(model: "Fitted", is_told: bool, path: Path) -> None:
     if model.seen is not None and not is_told:
         known = f"{len(model.seen.items):,} pairs of a user and an item"
         mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
+
+
+def _write(blocks: "Iterator[pandas.DataFrame]", path: Path) -> int:
+    """Write tables that follow each other to a file of the kind that its name says; returns the number of rows."""
+    try:
+        with replacing(path) as partial:
+            if path.suffix == ".parquet":
+                return _write_parquet(blocks, partial)
+            with partial.open("w", encoding="utf-8", newline="") as file:
+                return _write_csv(blocks, file)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; choose another file with --to") from None
 
 
 def _with_reasons(model: "Fitted", block: "pandas.DataFrame", k: int) -> "pandas.DataFrame":

@@ -50,6 +50,8 @@ def remade(result: Result) -> Remade:
     cell = result.cell
     if result.status != "ok":
         raise UserError(f"{cell.label} ended as {result.status}: only a cell that ended well has a model")
+    if cell.is_judged:
+        raise UserError(f"another tool trained {cell.solver.written}: only its scores are here, and no model")
     split = Materials(cell.seed).split(cell.place)
     if split.hash != cell.split_hash:
         was, now = cell.split_hash[:12], split.hash[:12]

@@ -1,6 +1,7 @@
 """The rows of a run or a truth, brought together by user: in memory, or of long runs in files, a part at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +50,14 @@ class Names:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """The numbers of all users and items that were met, in truths and runs."""
+
+    users: Names = field(default_factory=Names)
+    items: Names = field(default_factory=Names)
+
+
 class Gathering:
     """Rows by the bucket of their user; use it as a context, since long ones lie in files."""
 
@@ -65,11 +74,15 @@ class Gathering:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def __len__(self) -> int:
-        return int(self._sizes.sum())
+    @classmethod
+    def of(cls, blocks: Iterable[Block], ids: Ids) -> "Gathering":
+        """The rows of all blocks; users and items that were not met before get numbers."""
+        found = cls()
+        for block in blocks:
+            found._add(block, ids.users, ids.items)
+        return found
 
-    def add(self, block: Block, users: Names, items: Names) -> None:
-        """Take the rows of a block."""
+    def _add(self, block: Block, users: Names, items: Names) -> None:
         rows = np.empty(len(block), _ROW)
         rows["user"], rows["item"], rows["value"] = users.numbers(block.users), items.numbers(block.items), block.values
         buckets = (rows["user"] % BUCKETS).astype(np.uint8)
@@ -96,6 +109,11 @@ class Gathering:
                 rows = np.concatenate([np.empty(0, _ROW), *(one for own in chosen for one in self._rows(own))])
                 yield np.isin(np.arange(BUCKETS), chosen), rows[np.argsort(rows["user"], kind="stable")]
                 chosen = []
+
+    def whole(self) -> Rows:
+        """All rows at once, sorted by user and otherwise in their order."""
+        rows = np.concatenate([part for _, part in self.parts()])
+        return rows[np.argsort(rows["user"], kind="stable")]
 
     def _rows(self, bucket: int) -> list[Rows]:
         path = self._path(bucket)

@@ -107,11 +107,6 @@ def conventions_of(pool: Pool, metric: str, published: str) -> list[Finding]:
     return of_tools or fitting or [min(found, key=lambda finding: abs(finding.value - wanted.value))]
 
 
-def rows(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
-    """For the table of findings: the value, what gives it, and the definition."""
-    return [(f"{one.value:.6f}", "\n".join(one.names), one.definition) for one in findings]
-
-
 def _tried(pool: Pool, uses: Sequence[Use]) -> list[Candidate]:
     """The conventions of the uses, and then those one step from them, each once."""
     levels = tuple(np.unique(pool.relevance[pool.relevance > 0])[:_LEVELS].tolist())

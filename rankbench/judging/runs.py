@@ -1,7 +1,7 @@
 """Runs of other tools beside the truth: each metric's value for every user, and what a run covers."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 
@@ -12,21 +12,13 @@ from rankbench.core.contract import Flags, Floats, Int32s, Int64s
 from rankbench.core.errors import UserError
 from rankbench.judging.columns import Role
 from rankbench.judging.conventions import Average, Ties
-from rankbench.judging.gathering import BUCKETS, Gathering, Names, Rows
+from rankbench.judging.gathering import BUCKETS, Gathering, Ids, Rows
 from rankbench.judging.rankings import Lists, Pool, pooled, repeated
 from rankbench.judging.sources import Source
 from rankbench.judging.tools import Asked
 from rankbench.judging.valuing import Evaluation
 
 _SHOWN = 3  # ids in a message
-
-
-@dataclass(frozen=True, eq=False)
-class Ids:
-    """The numbers of all users and items that were met, in truths and runs."""
-
-    users: Names = field(default_factory=Names)
-    items: Names = field(default_factory=Names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +52,6 @@ class Truth:
 class Coverage:
     """What a run has of the truth's users, and what its lists are like."""
 
-    rows: int
     users: int  # of the truth, who are on it
     missing: int  # users of the truth who are not
     unknown: int  # users of whom the truth has nothing
@@ -93,10 +84,8 @@ class Evaluated:
 
 def truth_of(source: Source, ids: Ids) -> Truth:
     """The truth that a source holds."""
-    with Gathering() as gathered:
-        for block in source.blocks("truth"):
-            gathered.add(block, ids.users, ids.items)
-        rows = np.concatenate([part for _, part in gathered.parts()])
+    with Gathering.of(source.blocks("truth"), ids) as gathered:
+        rows = gathered.whole()
     rows = rows[np.lexsort((rows["item"], rows["user"]))]
     again = (rows["user"][1:] == rows["user"][:-1]) & (rows["item"][1:] == rows["item"][:-1])
     if again.any():
@@ -109,9 +98,7 @@ def evaluated(run: Source, truth: Truth, asked: Sequence[Asked], ids: Ids) -> Ev
     """The metrics of a run, and what it covers; users and items that were not met before get numbers."""
     found: dict[str, list[tuple[Int64s, Floats, Floats]]] = {one.label: [] for one in asked}
     counts = _Counts()
-    with Gathering() as gathered:
-        for block in run.blocks("run"):
-            gathered.add(block, ids.users, ids.items)
+    with Gathering.of(run.blocks("run"), ids) as gathered:
         ordered = any(one.convention.ties in (Ties.TREC, Ties.ASCENDING) for one in asked)
         id_ranks = ids.items.ranks if ordered else np.arange(len(ids.items))
         for buckets, rows in gathered.parts():
@@ -120,30 +107,23 @@ def evaluated(run: Source, truth: Truth, asked: Sequence[Asked], ids: Ids) -> Ev
             whole = Evaluation(pool, None)
             for one in asked:
                 found[one.label].append((users, *replace(whole, cut=one.cut).by_user(one.convention)))
-    coverage = counts.coverage
-    if not coverage.users or not counts.hits:
-        raise _nothing_in_common(run, truth, "item" if coverage.users else "user", ids)
+    counts.check(run, truth, ids)
     values = {label: _scattered(parts, len(ids.users), 1) for label, parts in found.items()}
     weighted = [one.label for one in asked if one.convention.average != Average.USERS]
-    return Evaluated(values, {label: _scattered(found[label], len(ids.users), 2) for label in weighted}, coverage)
+    return Evaluated(
+        values, {label: _scattered(found[label], len(ids.users), 2) for label in weighted}, counts.coverage
+    )
 
 
 def pool_of(run: Source, truth: Truth, ids: Ids) -> Pool:
     """All lists of a run beside the truth, in memory."""
-    with Gathering() as gathered:
-        for block in run.blocks("run"):
-            gathered.add(block, ids.users, ids.items)
-        rows = np.concatenate([part for _, part in gathered.parts()])
-    rows = rows[np.argsort(rows["user"], kind="stable")]
+    with Gathering.of(run.blocks("run"), ids) as gathered:
+        rows = gathered.whole()
     _, pool = _pool_of(run, truth, np.ones(BUCKETS, np.bool_), rows, ids, ids.items.ranks)
-    if not (pool.retrieved & pool.judged).any():
-        raise _nothing_in_common(run, truth, "item" if (_on_both(pool)).any() else "user", ids)
+    counts = _Counts()
+    counts.add(pool)
+    counts.check(run, truth, ids)
     return pool
-
-
-def _on_both(pool: Pool) -> Flags:
-    """Which users have something in the run and in the truth."""
-    return (pool.count(pool.retrieved) > 0) & (pool.count(pool.judged) > 0)
 
 
 class _Counts:
@@ -172,13 +152,18 @@ class _Counts:
         same = (np.diff(owner[order]) == 0) & (score[order][1:] == score[order][:-1])
         self.tied += int((np.append(same, False) | np.insert(same, 0, False)).sum()) if len(score) else 0
 
+    def check(self, run: Source, truth: Truth, ids: Ids) -> None:
+        """Raise an error if run and truth have no user, or no item, in common."""
+        if not self.users or not self.hits:
+            raise _nothing_in_common(run, truth, "item" if self.users else "user", ids)
+
     @property
     def coverage(self) -> Coverage:
         """What they come to."""
         rows, truth = max(1, self.rows), max(1, self.truth)
         lists = (min(self.shortest, self.longest), self.longest)
         shares = (self.tied / rows, self.hits / rows, self.hits / truth)
-        return Coverage(self.rows, self.users, self.missing, self.unknown, *lists, *shares)
+        return Coverage(self.users, self.missing, self.unknown, *lists, *shares)
 
 
 def _pool_of(run: Source, truth: Truth, buckets: Flags, rows: Rows, ids: Ids, id_ranks: Int64s) -> tuple[Int64s, Pool]:

@@ -11,7 +11,8 @@ from rankbench.core.contract import Determinism, Floats, Int64s
 from rankbench.core.texts import file_part
 from rankbench.execution import machine
 from rankbench.experiments import Budget, Experiment
-from rankbench.judging.runs import Evaluated, Ids, Truth
+from rankbench.judging.gathering import Ids
+from rankbench.judging.runs import Evaluated, Truth
 from rankbench.judging.subjects import lists_named, metric_named, run_named, truth_named
 from rankbench.judging.tools import Asked
 from rankbench.metrics import mean

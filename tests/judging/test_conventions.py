@@ -1,19 +1,22 @@
 """Conventions beside the tools they belong to, and published numbers whose convention is known."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from asked_tools import ASKED, CUT
-from drawn_runs import Drawn, drawn
+from drawn_runs import Drawn, drawn, lists_of
 
+from rankbench import Ratings, evaluate
 from rankbench.core.errors import UserError
 from rankbench.judging.conventions import METRICS, Ties, phrases
 from rankbench.judging.published import conventions_of, published_number
 from rankbench.judging.rankings import Pool, pooled, ranked
 from rankbench.judging.tools import JUDGE, TOOLS, USES, asked_of, metric_and_cut
 from rankbench.judging.valuing import Evaluation
+from rankbench.models import Factors
 
 RECORDED = Path(__file__).with_name("answers_of_tools.json")
 SEEDS = range(4)
@@ -59,6 +62,37 @@ def test_values_are_those_that_the_tool_gave_once(tool):
         seed, cut = key.split("@")
         found = differences(tool, int(seed), int(cut) if cut else None, answers)
         assert all(apart < 1e-12 for apart in found.values()), found
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_our_own_rows_are_what_evaluate_gives(seed, whole):
+    """A model whose scores tie often, held-out ratings from 1 to 5, users without one, and one with equal ratings."""
+    rng = np.random.default_rng(seed)
+    users, items = 25, 15
+    chosen = rng.random((users, items)) < 0.4
+    chosen[3] = False
+    held_out = chosen & (rng.random((users, items)) < 0.6)
+    ratings = rng.integers(1, 6, (users, items)).astype(float)
+    ratings[5], ratings[6] = 2.0, 5.0
+    model = Factors(np.round(rng.normal(size=(users, 2))), np.round(rng.normal(size=(items, 2))))
+    parts = [
+        Ratings.from_triples(*np.nonzero(own), ratings[own], users, items) for own in (chosen & ~held_out, held_out)
+    ]
+    ranked_here = ~(chosen & ~held_out) if whole else held_out
+    scores = model.score_all(np.arange(users))
+    lists = [lists_of([(np.flatnonzero(own), table[user][own]) for user, own in enumerate(rows)])
+             for rows, table in ((ranked_here, scores), (held_out, ratings))]  # fmt: skip
+    evaluation = Evaluation(pooled(*lists, np.arange(items)), None)
+    setting = "[candidates=catalogue]" if whole else ""
+    for use in USES:
+        if use.tool == "rankbench" and use.whole.endswith("]") == whole:
+            for cut in (None, 3) if use.at else (None,):
+                name = use.called(cut)
+                assert name.endswith(setting)
+                ours = evaluate(model, parts[1], [name], train=parts[0])[name]
+                here = replace(evaluation, cut=cut).value(use.convention)
+                assert here == pytest.approx(ours, abs=1e-12, nan_ok=True), name
 
 
 def test_all_tools_but_elliot_and_our_own_were_asked():

@@ -83,7 +83,7 @@ def test_a_better_run_is_called_better_and_an_equal_one_is_not():
     )
     verdicts = found.compare().query("metric == 'ndcg@10'").set_index(["first", "second"]).verdict
     assert verdicts["good", "bad"] == "worse" and verdicts["good", "alike"] in ("open", "equal")
-    assert "on this split" in found.answer and found.study.is_judged
+    assert "with these runs it is" in found.answer and found.study.is_judged
     assert found.table().strength.eq("fixed settings").all()
 
 
@@ -170,6 +170,8 @@ def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, m
     assert "other tools wrote these runs" in said("verify", "judge-test")
     said("archive", "judge-test", "--to", "judged.zip")
     assert "0 of 0 cells came out the same" in said("verify", "judged.zip")
+    refused = said("model", "judge-test", "--best", "--to", "m.npz", code=2)
+    assert "another tool trained good: only its scores are here" in refused
     assert "good" in said("table", "judged.zip")
     page = Path("results/report/index.html").read_text()
     assert "Runs judged by test" in page and "rankbench judge good.csv bad.csv --truth test.csv" in page
@@ -199,6 +201,13 @@ TRUTH = {"u": {"a": 1, "b": 0}, "v": {"a": 2}}
         ([], TRUTH, {}, "runs are paths, or a dictionary"),
         (TRUTH, TRUTH, {}, "dictionary of dictionaries"),
         ({"m": TRUTH}, TRUTH, {"metric": ("map", "map")}, "asked for twice"),
+        (
+            {"m": TRUTH},
+            TRUTH,
+            {"metric": "map", "relevant": 3.0},
+            "counts items from relevance 3 on, and the highest is 2",
+        ),
+        ({"m": TRUTH}, TRUTH, {"metric": "map", "relevant": float("nan")}, "no item of the truth is relevant"),
         ({"m": TRUTH}, TRUTH, {"metric": "nope"}, "unknown metric 'nope'"),
         ({"m": TRUTH}, TRUTH, {"convention": "trek"}, "unknown convention 'trek'"),
         ({"m": TRUTH}, TRUTH, {"margin": -1.0}, "margin=-1 is out of range"),

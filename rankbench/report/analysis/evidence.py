@@ -100,7 +100,7 @@ def scope_of(groups: Iterable[Group]) -> str:
     """What differs between the repetitions of these groups, and thus what a verdict on them speaks of."""
     results = [result for group in groups for result in group.good]
     if len({result.cell.place.repetition for result in results}) < 2:
-        return "on this split"
+        return "with these runs" if any(result.cell.is_judged for result in results) else "on this split"
     alike = {result.cell.split_hash for result in results}
     held = {source for result in results for source in result.cell.place.held}
     if len(alike) == 1 and "" not in alike:
