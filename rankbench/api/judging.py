@@ -12,7 +12,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.texts import is_file_name
 from rankbench.judging.asking import Asking, asking
 from rankbench.judging.gathering import Ids
-from rankbench.judging.published import Finding, conventions_of
+from rankbench.judging.published import ValueOfRun, conventions_of
 from rankbench.judging.runs import Evaluated, Truth, evaluated, pool_of, truth_of
 from rankbench.judging.studies import Judged, name_of, stored
 from rankbench.judging.tools import JUDGE, Asked, asked_of
@@ -148,7 +148,7 @@ def conventions(run: Any, truth: Any, metric: str, published: str) -> "pandas.Da
     return pandas.DataFrame(rows)
 
 
-def findings(run: Any, truth: Any, metric: str, published: str) -> list[Finding]:
+def findings(run: Any, truth: Any, metric: str, published: str) -> list[ValueOfRun]:
     """The values of a run under the conventions that give a published number, or under the nearest one."""
     asked, ids = asking({"the run": run} if not isinstance(run, str | Path) else [run], truth), Ids()
     (sources,) = asked.runs.values()

@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.void]
 _ROW = np.dtype([("user", np.int32), ("item", np.int32), ("value", np.float64)])
 
 
-class Names:
+class Numbering:
     """A number for each published id, in the order in which ids were met."""
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class Names:
 class Ids:
     """The numbers of all users and items that were met, in truths and runs."""
 
-    users: Names = field(default_factory=Names)
-    items: Names = field(default_factory=Names)
+    users: Numbering = field(default_factory=Numbering)
+    items: Numbering = field(default_factory=Numbering)
 
 
 class Gathering:
@@ -82,7 +82,7 @@ class Gathering:
             found._add(block, ids.users, ids.items)
         return found
 
-    def _add(self, block: Block, users: Names, items: Names) -> None:
+    def _add(self, block: Block, users: Numbering, items: Numbering) -> None:
         rows = np.empty(len(block), _ROW)
         rows["user"], rows["item"], rows["value"] = users.numbers(block.users), items.numbers(block.items), block.values
         buckets = (rows["user"] % BUCKETS).astype(np.uint8)

@@ -1,7 +1,7 @@
 """Which convention is that? The conventions under which a run has a published number, to its printed digits."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2}
 
 
 @dataclass(frozen=True)
-class Published:
+class PrintedNumber:
     """A number as it was printed: all values between its limits are rounded to it."""
 
     value: float
@@ -51,7 +51,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ValueOfRun:
     """A value of the run, and the conventions that give it: those of tools first."""
 
     value: float
@@ -71,7 +71,7 @@ class Finding:
         return "; ".join(phrases(self.candidates[0].convention))
 
 
-def published_number(text: str) -> Published:
+def printed_number(text: str) -> PrintedNumber:
     """The number in a text such as `0.3817` or `38.17%`."""
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -85,51 +85,51 @@ def published_number(text: str) -> Published:
             f"the published number {text!r} is not between 0 and 1, as every metric here is",
             remedy="write percentages with their sign: 38.17%",
         )
-    return Published(float(number), float(Decimal(5).scaleb(exponent - 1)))
+    return PrintedNumber(float(number), float(Decimal(5).scaleb(exponent - 1)))
 
 
-def conventions_of(pool: Pool, metric: str, published: str) -> list[Finding]:
+def conventions_of(pool: Pool, metric: str, published: str) -> list[ValueOfRun]:
     """The values of a run that are the published number to its digits, each with the conventions that give it.
 
     Where none of the tools gives it, conventions that are one step from a tool's are tried; where none of those does,
     the one nearest value is given.
     """
-    wanted = published_number(published)
+    wanted = printed_number(published)
     name, cut = metric_and_cut(metric)
-    found = _findings(pool, _tried(pool, uses_of(name, cut)), cut, wanted)
+    uses, evaluation = uses_of(name, cut), Evaluation(pool, cut)
+    levels = tuple(np.unique(pool.relevance[pool.relevance > 0])[:_LEVELS].tolist())
+    tools = _by_convention((use.convention, use) for use in uses)
+    found = _values(evaluation, tools, wanted)
+    if not any(one.fits for one in found):
+        near = _by_convention((changed, use) for use in uses for changed in one_step_from(use.convention, levels))
+        found = _values(evaluation, near | tools, wanted)
     if not found:
         raise UserError(
             f"{metric} has no value on this run under any convention", remedy="compare its users with the truth's"
         )
-    found.sort(key=lambda finding: (not finding.candidates[0].of_tools, abs(finding.value - wanted.value)))
-    fitting = [finding for finding in found if finding.fits]
-    of_tools = [finding for finding in fitting if finding.candidates[0].of_tools]
-    return of_tools or fitting or [min(found, key=lambda finding: abs(finding.value - wanted.value))]
+    found.sort(key=lambda one: (not one.candidates[0].of_tools, abs(one.value - wanted.value)))
+    return [one for one in found if one.fits] or [min(found, key=lambda one: abs(one.value - wanted.value))]
 
 
-def _tried(pool: Pool, uses: Sequence[Use]) -> list[Candidate]:
-    """The conventions of the uses, and then those one step from them, each once."""
-    levels = tuple(np.unique(pool.relevance[pool.relevance > 0])[:_LEVELS].tolist())
-    tools: dict[Convention, tuple[Use, ...]] = {}
-    for use in uses:
-        tools[use.convention] = (*tools.get(use.convention, ()), use)
-    near: dict[Convention, tuple[Use, ...]] = {}
-    for use in uses:
-        for changed in one_step_from(use.convention, levels):
-            if changed not in tools:
-                near[changed] = (*near.get(changed, ()), use)
-    return [Candidate(convention, found) for convention, found in (tools | near).items()]
+def _by_convention(pairs: Iterable[tuple[Convention, Use]]) -> dict[Convention, tuple[Use, ...]]:
+    """By convention the uses that it stands beside."""
+    found: dict[Convention, tuple[Use, ...]] = {}
+    for convention, use in pairs:
+        found[convention] = (*found.get(convention, ()), use)
+    return found
 
 
-def _findings(pool: Pool, tried: Sequence[Candidate], cut: int | None, wanted: Published) -> list[Finding]:
-    """The candidates by their values; values that are equal but for rounding are one finding."""
-    evaluation = Evaluation(pool, cut)
-    values = np.array([evaluation.value(candidate.convention) for candidate in tried])
+def _values(
+    evaluation: Evaluation, tried: Mapping[Convention, tuple[Use, ...]], wanted: PrintedNumber
+) -> list[ValueOfRun]:
+    """The values under these conventions; those that are equal but for rounding are one."""
+    candidates = sorted((Candidate(*one) for one in tried.items()), key=lambda one: not one.of_tools)
+    values = np.array([evaluation.value(candidate.convention) for candidate in candidates])
     order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
     groups = np.split(order, np.flatnonzero(np.diff(values[order]) > _EQUAL) + 1) if len(order) else []
     found = []
     for group in groups:
-        own = [tried[number] for number in sorted(group)]  # tools come first
-        value = float(values[group].mean())
-        found.append(Finding(value, any(wanted.fits(values[number]) for number in group), tuple(own), cut))
+        own = tuple(candidates[number] for number in sorted(group))  # tools come first
+        fits = any(wanted.fits(values[number]) for number in group)
+        found.append(ValueOfRun(float(values[group].mean()), fits, own, evaluation.cut))
     return found

@@ -26,7 +26,7 @@ _SEEN = 32  # lines at the start that say how a file is laid out
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How a text file is laid out."""
 
     separator: str
@@ -48,7 +48,7 @@ class TextFile:
     called: str
     given: Mapping[str, str]
 
-    def layout(self, role: Role) -> Layout:
+    def layout(self, role: Role) -> TextLayout:
         """Its layout, by its first lines."""
         with opened(self.path) as stream:
             try:
@@ -62,8 +62,8 @@ class TextFile:
         separator = next((one for one in _SEPARATORS if one in line), _SPACES)
         first = tuple(line.split() if separator == _SPACES else line.split(separator))
         if self.given or is_header(first):
-            return Layout(separator, place + 1, first, named_columns(first, role, self.given, self.called))
-        return Layout(separator, 0, first, usual_columns(first, role, self.called))
+            return TextLayout(separator, place + 1, first, named_columns(first, role, self.given, self.called))
+        return TextLayout(separator, 0, first, usual_columns(first, role, self.called))
 
     def blocks(self, role: Role) -> Iterator[tuple[Block, Columns]]:
         """Its rows in blocks, and the columns that they are from."""
@@ -77,7 +77,7 @@ class TextFile:
             lines = (number for number, line in enumerate(stream, 1) if number > header and line.strip())
             return next(islice(lines, row, None), header + row + 1)
 
-    def _frames(self, layout: Layout) -> "Iterator[pandas.DataFrame]":
+    def _frames(self, layout: TextLayout) -> "Iterator[pandas.DataFrame]":
         """The columns by their places, in blocks."""
         import pandas  # noqa: PLC0415  slow to import
 
@@ -105,7 +105,7 @@ class TextFile:
             if counted.beyond((rows + layout.header) * (len(layout.first) - 1)):
                 raise self._unreadable(layout, ValueError("a line has more fields than the first one"))
 
-    def _unreadable(self, layout: Layout, error: Exception) -> UserError:
+    def _unreadable(self, layout: TextLayout, error: Exception) -> UserError:
         """Where the file cannot be read, found by reading its lines one by one."""
         value = layout.columns.value
         with opened(self.path) as stream:

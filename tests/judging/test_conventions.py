@@ -12,7 +12,7 @@ from drawn_runs import Drawn, drawn, lists_of
 from rankbench import Ratings, evaluate
 from rankbench.core.errors import UserError
 from rankbench.judging.conventions import METRICS, Ties, phrases
-from rankbench.judging.published import conventions_of, published_number
+from rankbench.judging.published import conventions_of, printed_number
 from rankbench.judging.rankings import Pool, pooled, ranked
 from rankbench.judging.tools import JUDGE, TOOLS, USES, asked_of, metric_and_cut
 from rankbench.judging.valuing import Evaluation
@@ -165,14 +165,14 @@ def test_expected_values_are_means_over_all_orders_of_a_tie():
         ("", "is not a number"),
     ],
 )
-def test_a_published_number_is_one(text, said):
+def test_a_printed_number_is_one(text, said):
     with pytest.raises(UserError, match=said):
-        published_number(text)
+        printed_number(text)
 
 
 def test_printed_digits_decide_what_fits():
-    assert published_number("0.38").fits(0.3849) and not published_number("0.380").fits(0.3849)
-    assert published_number("38.2%").fits(0.3818) and published_number(" .382 ").value == 0.382
+    assert printed_number("0.38").fits(0.3849) and not printed_number("0.380").fits(0.3849)
+    assert printed_number("38.2%").fits(0.3818) and printed_number(" .382 ").value == 0.382
 
 
 def test_where_nothing_fits_the_nearest_value_is_given():
