@@ -317,3 +317,10 @@ def test_only_the_order_of_scores_matters():
     assert values[0] == values[1]
     found = rankbench.judge({"mine": {"u": {"a": 0.1, "b": 0.2}}}, {"u": {"b": 1}}, metric="mrr")
     assert measured(found, "mrr") == 1.0
+
+
+def test_users_without_anything_to_gain_are_left_out_also_if_they_are_missing():
+    truth = {"u": {"a": 1}, "v": {"a": 0, "b": 0}, "w": {"b": 0}, "x": {"b": 1}}
+    found = rankbench.judge({"m": {"u": {"a": 2}, "v": {"a": 1}}}, truth, metric=("ndcg@10", "recall@10"))
+    assert found.results().value.tolist() == [0.5, 0.5]  # of u and x, who is missing
+    assert found.table().users.tolist() == [2, 2]
