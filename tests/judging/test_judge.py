@@ -324,3 +324,10 @@ def test_users_without_anything_to_gain_are_left_out_also_if_they_are_missing():
     found = rankbench.judge({"m": {"u": {"a": 2}, "v": {"a": 1}}}, truth, metric=("ndcg@10", "recall@10"))
     assert found.results().value.tolist() == [0.5, 0.5]  # of u and x, who is missing
     assert found.table().users.tolist() == [2, 2]
+
+
+def test_users_met_in_a_later_run_alone_count_where_the_tool_counts_them():
+    truth, first = {"u": {"a": 1}}, {"u": {"a": 1}}
+    runs = {"first": first, "later": {**first, "z": {"a": 1}}}
+    found = rankbench.judge(runs, truth, metric="hit-rate@5", convention="LensKit")
+    assert found.results().value.tolist() == [1.0, 0.5]
