@@ -172,6 +172,7 @@ def test_a_printed_number_is_one(text, said):
 
 def test_printed_digits_decide_what_fits():
     assert printed_number("0.38").fits(0.3849) and not printed_number("0.380").fits(0.3849)
+    assert printed_number("0.380").fits(0.3804) and not printed_number("0.380").fits(0.3806)
     assert printed_number("38.2%").fits(0.3818) and printed_number(" .382 ").value == 0.382
 
 
