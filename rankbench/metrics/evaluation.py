@@ -180,7 +180,7 @@ def valueless(record: Metric, test: View, train: View) -> str | None:
     """Why this metric has no value for any user, whatever the model, or None."""
     if isinstance(test, Comparisons) or test.has_order.any() or record.own is not None:
         return None
-    if record.whole and record.counts == "relevant" and record.name != "auc":
+    if record.whole and record.counts != "ordered" and record.name != "auc":
         if (test.values >= record.settings.relevant).any():  # so the user with this item has a value
             return None
     nothing = Factors(np.zeros((test.n_users, 1)), np.zeros((test.n_items, 1)))

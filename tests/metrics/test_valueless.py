@@ -16,7 +16,17 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "ndcg@2", "recall@2", "pairwise-error"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *NAMES,
+        "precision@2[candidates=catalogue,users=all]",
+        "recall[candidates=catalogue,users=ordered]",
+        "ndcg@2",
+        "recall@2",
+        "pairwise-error",
+    ],
+)
 @pytest.mark.parametrize("value", [1.0, 5.0])
 def test_what_is_said_without_a_model_is_what_evaluation_gives(name, value):
     train = Ratings.from_triples(np.array([0, 1, 1]), np.array([0, 0, 1]), np.full(3, value), 2, 4)
