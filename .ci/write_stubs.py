@@ -180,6 +180,8 @@ def _parameter(argument: Nodes.CArgDeclNode) -> str:
         return f"{name}: {kind}"
     if isinstance(argument.default, ExprNodes.NoneNode):
         return f"{name}: {kind} | None = None"
+    if isinstance(argument.default, ExprNodes.NameNode):
+        return f"{name}: {kind} = ..."  # a name of the kernel's own, such as a code's
     return f"{name}: {kind} = {argument.default.value}"
 
 

@@ -18,7 +18,7 @@ from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.brief import as_html
 from rankbench.core.contract import Flags, Floats, FoldsIn, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
 from rankbench.core.errors import UserError
-from rankbench.data.views import Labels, Ratings, View
+from rankbench.data.views import Labels, View, accepted
 from rankbench.metrics.catalogue import seen_items
 from rankbench.names import checked_threads
 
@@ -214,16 +214,17 @@ class Fitted:
         )
         yield from ((*about, name, value) for name, value in found.others.items())
 
-    def fold_in(self, ratings: Ratings | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
-        """The same model for users it was not trained on, from their ratings; the items stay as they are.
+    def fold_in(self, ratings: View | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
+        """The same model for users it was not trained on, from their ratings or comparisons; its items stay.
 
         Each user gets exactly what the solver's step for users would give. Ratings of items that the model does not
         know are left out.
 
         Parameters
         ----------
-        ratings : Ratings or dict
-            Ratings of one or more users, with the ids of the model's data; or those of one user by the item's id.
+        ratings : Ratings, Comparisons or dict
+            Ratings (or comparisons, for a solver that learns from them) of one or more users, with the ids of the
+            model's data; or the ratings of one user by the item's id.
         threads : int
             Threads that fit.
 
@@ -237,6 +238,8 @@ class Fitted:
             raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
         given = new_users.as_ratings(ratings)
         view = new_users.renumbered(given, *self._places("item", self._item_ids_in(given)), self.n_items)
+        if type(view) not in accepted(self.solver):
+            raise UserError(f"{type(self.solver).__name__} learns from ratings, and these are comparisons")
         model = self.solver.fold_in(self.model, view, threads)
         return Fitted(model, view.user_ids, self.item_ids, Seen.of(view), self.solver)
 
@@ -329,7 +332,7 @@ class Fitted:
             raise _unknown(kind, wanted[~known].tolist()[0], ids)
         return places
 
-    def _item_ids_in(self, given: Ratings) -> Array:
+    def _item_ids_in(self, given: View) -> Array:
         """The ids of the items of these ratings; texts, as in a CSV file, mean numbers where the model has these."""
         ids = given.item_ids
         if ids is None and self.item_ids is not None:

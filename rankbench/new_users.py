@@ -7,18 +7,18 @@ import numpy as np
 
 from rankbench.core.contract import Flags, FoldsIn, Ints
 from rankbench.core.errors import UserError
-from rankbench.data.views import Ratings
+from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.names import settings_of, show
 from rankbench.names.grammar import written
 from rankbench.solvers import SOLVERS
 
 
-def as_ratings(given: Ratings | Mapping[Any, float]) -> Ratings:
-    """The ratings themselves, or those of one user by the item's id."""
-    if isinstance(given, Ratings):
+def as_ratings(given: View | Mapping[Any, float]) -> View:
+    """The ratings or comparisons themselves, or the ratings of one user by the item's id."""
+    if isinstance(given, View):
         return given
     if not isinstance(given, Mapping):
-        remedy = "pass Ratings, as rankbench.load returns, or a dictionary of one user's ratings by the item's id"
+        remedy = "pass what rankbench.load returns, or a dictionary of one user's ratings by the item's id"
         raise UserError(f"the ratings are a {type(given).__name__}", remedy=remedy)
     if not given:
         raise UserError("there is no rating", remedy="give at least one")
@@ -32,12 +32,19 @@ def as_ratings(given: Ratings | Mapping[Any, float]) -> Ratings:
     )
 
 
-def renumbered(ratings: Ratings, numbers: Ints, known: Flags, n_items: int) -> Ratings:
-    """The ratings of the known items, with the items numbered as in another catalogue; an error if none is known."""
-    kept = known[ratings.items]
+def renumbered(ratings: View, numbers: Ints, known: Flags, n_items: int) -> View:
+    """The rows of known items, with the items numbered as in another catalogue; an error if none is known."""
+    sides = (ratings.items,) if isinstance(ratings, Ratings) else (ratings.better, ratings.worse)
+    kept = np.logical_and.reduce([known[side] for side in sides])
     if len(ratings) and not kept.any():
-        ids = ratings.items if ratings.item_ids is None else ratings.item_ids
-        raise UserError(f"the model knows no item of these ratings, such as {ids.tolist()[0]!r}")
+        ids = sides[0] if ratings.item_ids is None else ratings.item_ids
+        what = "ratings, such as" if isinstance(ratings, Ratings) else "comparisons on both sides, such as"
+        raise UserError(f"the model knows no item of these {what} {ids.tolist()[0]!r}")
+    if not isinstance(ratings, Ratings):
+        better, worse = (numbers[side[kept]] for side in sides)
+        return Comparisons.from_triples(
+            ratings.users[kept], better, worse, ratings.n_users, n_items, user_ids=ratings.user_ids
+        )
     columns = (ratings.users[kept], numbers[ratings.items[kept]], ratings.values[kept])
     return Ratings.from_triples(*columns, ratings.n_users, n_items, user_ids=ratings.user_ids)
 

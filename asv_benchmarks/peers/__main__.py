@@ -19,7 +19,18 @@ from turns import Measure, Row, show
 import rankbench.kernels  # noqa: F401  before any library that loads OpenMP: waiting threads are to sleep
 
 TOPICS = tuple(sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - {"__main__", "turns"}))
-LIBRARIES = ("rankbench", "clarabel", "cornac", "implicit", "ranx", "scikit-learn", "numpy", "scipy")
+LIBRARIES = (
+    "rankbench",
+    "choix",
+    "clarabel",
+    "cornac",
+    "evalica",
+    "implicit",
+    "ranx",
+    "scikit-learn",
+    "numpy",
+    "scipy",
+)
 
 
 def rows_of(topic: str, repeats: int) -> list[Row | Measure]:

@@ -1,6 +1,7 @@
-# The squared hinge over the pairs of one task: loss, gradient and Hessian-vector product of its scores.
+# The loss over the pairs of one task: its value, gradient and Hessian-vector product by the task's scores.
 #
-# Pairs are either all strictly ordered pairs of the task's ratings, which are never listed, or a list.
+# Pairs are either all strictly ordered pairs of the task's ratings, which are never listed, and whose loss is the
+# squared hinge; or a list, with any smooth loss.
 #
 # Let q be the scores, and a pair (j over k) be active where q_j - q_k < 1. The partners of k above it are
 # its active j, a_k of them; those of j below it are its active k, b_j of them. With the Laplacian of the
@@ -19,6 +20,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
+from rankbench.kernels.shared.losses cimport SQUARED_HINGE, Loss, Parabola, curvature_of, parabola_of
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern
 from rankbench.kernels.shared.sorting cimport argsort
 
@@ -45,6 +47,7 @@ cdef struct Task:
     Py_ssize_t pairs
     const int32_t *better  # places of items in the task
     const int32_t *worse
+    Loss loss  # of listed pairs
 
 cdef struct Windows:
     int32_t *order  # places of items, by score
@@ -71,6 +74,7 @@ cdef struct TaskPairsView:
     const int32_t *worse
     Py_ssize_t longest  # the largest number of rows of a task
     Py_ssize_t sums  # the largest number of doubles of a task's table or tree
+    Loss loss  # of listed pairs
 
 
 cdef class TaskPairs:
@@ -85,11 +89,13 @@ cdef inline Task task_of(const TaskPairsView *tasks, Py_ssize_t number) noexcept
     """One task's share of the rows and pairs."""
     cdef int64_t first = tasks.indptr[number], pair
     if tasks.levels != NULL:
-        return Task(tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL)
+        return Task(
+            tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL, SQUARED_HINGE,
+        )
     pair = tasks.pair_indptr[number]
     return Task(
         tasks.indptr[number + 1] - first, 0, NULL,
-        tasks.pair_indptr[number + 1] - pair, tasks.better + pair, tasks.worse + pair,
+        tasks.pair_indptr[number + 1] - pair, tasks.better + pair, tasks.worse + pair, tasks.loss,
     )
 
 
@@ -115,7 +121,9 @@ cdef inline double evaluate(
     windows.order comes in as any order, sorts fastest from a nearly right one, and is not used for listed pairs.
     """
     if task.levels == 0:
-        return _evaluate_listed(task, scores, degree, slope)
+        if task.loss == SQUARED_HINGE:
+            return _evaluate_listed(task, scores, degree, slope)
+        return _evaluate_smooth(task, scores, degree, slope)
     return _evaluate_all(task, scores, windows, degree, slope, memory)
 
 
@@ -126,7 +134,10 @@ cdef inline void curve(
     """out = H p, half the Hessian at these scores times a direction."""
     cdef Py_ssize_t i
     if task.levels == 0:
-        _curve_listed(task, scores, direction, out)
+        if task.loss == SQUARED_HINGE:
+            _curve_listed(task, scores, direction, out)
+        else:
+            _curve_smooth(task, scores, direction, out)
         return
     _window_sums(task, windows, direction, memory.above, memory.below, memory.sums)
     for i in range(task.n):
@@ -189,6 +200,43 @@ cdef inline void _curve_listed(
     for pair in range(task.pairs):
         j, k = task.better[pair], task.worse[pair]
         change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
+        out[j] += change
+        out[k] -= change
+
+
+cdef inline double _evaluate_smooth(
+    const Task *task, const double *scores, double *degree, double *slope
+) noexcept nogil:
+    """The same with any smooth loss: slope and degree are half of what the derivatives of the pairs add up to."""
+    cdef Py_ssize_t i, pair
+    cdef double loss = 0.0
+    cdef Parabola found
+    cdef int32_t j, k
+    for i in range(task.n):
+        degree[i] = slope[i] = 0.0
+    for pair in range(task.pairs):
+        j, k = task.better[pair], task.worse[pair]
+        found = parabola_of(task.loss, scores[j] - scores[k], 1.0, 0.0, True)
+        loss += found.value
+        slope[j] += 0.5 * found.slope
+        slope[k] -= 0.5 * found.slope
+        degree[j] += 0.5 * found.curvature
+        degree[k] += 0.5 * found.curvature
+    return loss
+
+
+cdef inline void _curve_smooth(
+    const Task *task, const double *scores, const double *direction, double *out
+) noexcept nogil:
+    """out = H p with any smooth loss, H being half the Hessian."""
+    cdef Py_ssize_t i, pair
+    cdef double change
+    cdef int32_t j, k
+    for i in range(task.n):
+        out[i] = 0.0
+    for pair in range(task.pairs):
+        j, k = task.better[pair], task.worse[pair]
+        change = 0.5 * curvature_of(task.loss, scores[j] - scores[k]) * (direction[j] - direction[k])
         out[j] += change
         out[k] -= change
 

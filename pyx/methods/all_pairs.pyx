@@ -1,4 +1,4 @@
-"""The squared hinge over all pairs of each task's ratings, in near-linear time, or over listed pairs.
+"""The squared hinge over all pairs of each task's ratings, in near-linear time, or a loss over listed pairs.
 
 The mathematics stands in all_pairs.pxd, whose functions other kernels call per task. Here whole sets of tasks go
 through them side by side, and ratings and comparisons are brought into the form that they take.
@@ -17,6 +17,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
+from rankbench.kernels.shared.losses cimport SQUARED_HINGE, Loss, known_loss
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern, SparseRows, first_id, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -39,7 +40,7 @@ cdef class TaskPairs:
 
     The pairs are all those that the ratings of a task order strictly, given `level`, the rank of each row's rating
     among the distinct ones of its task, and `levels`, how many these are. Or they are `listed`: a comparison's `better`
-    and `worse` are then numbers of rows within its task.
+    and `worse` are then numbers of rows within its task, and `loss` is the code of their loss.
     """
 
     def __init__(
@@ -49,12 +50,16 @@ cdef class TaskPairs:
         const int32_t[::1] level=None,
         const int32_t[::1] levels=None,
         ComparisonRows listed=None,
+        Loss loss=SQUARED_HINGE,
     ):
         """Take the arrays, without a copy."""
         cdef Py_ssize_t number, sums = 0, n = rows.view.n
         cdef const int64_t *indptr = rows.view.indptr
         if (levels is None) == (listed is None) or (level is None) != (levels is None):
             raise ValueError("pairs are either implied by level and levels, or listed")
+        known_loss(loss)
+        if listed is None and loss != SQUARED_HINGE:
+            raise ValueError("pairs that are not listed have the squared hinge")
         if listed is None:
             if levels.shape[0] != n or level.shape[0] != rows.columns.shape[0]:
                 raise ValueError("there must be one number of levels for each task, and one level for each row")
@@ -64,7 +69,7 @@ cdef class TaskPairs:
             raise ValueError(f"there are {n} tasks, but pairs of {listed.view.n}")
         self.rows, self.level, self.levels, self.listed = rows, level, levels, listed
         self.view = TaskPairsView(
-            n, indptr, rows.view.columns, NULL, NULL, NULL, NULL, NULL, longest_row(indptr, n), sums
+            n, indptr, rows.view.columns, NULL, NULL, NULL, NULL, NULL, longest_row(indptr, n), sums, loss,
         )
         if listed is None:
             self.view.level, self.view.levels = first_id(level), first_id(levels)

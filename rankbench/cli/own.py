@@ -1,8 +1,8 @@
-"""The commands for a user's own data and own runs: compare solvers on it, write the experiment file of that, judge."""
+"""The commands for a user's own data, runs and votes: compare solvers, write the experiment file, judge, rank."""
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -84,9 +84,27 @@ Margin = Annotated[
 ]
 
 
+Model = Annotated[
+    str, option("--model", "MODEL", "bradley-terry, davidson, plackett-luce and others; else a fitting one.")
+]
+Covariates = Annotated[
+    list[str] | None,
+    option("--covariate", "COLUMN", "Estimate its effect, too: of length_left and length_right `length`. Repeatable."),
+]
+Penalty = Annotated[
+    float | None, option("--penalty", "X", "Add half so many wins and losses to each item; else where it is needed.")
+]
+Intervals = Annotated[
+    str, option("--intervals", "HOW", "sandwich, bootstrap or none; else robust errors where possible.")
+]
+Clusters = Annotated[
+    str, option("--clusters", "WHAT", "What is drawn again: judges, or comparisons; else judges if known.")
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for verb in (on, init, judge):
+    for verb in (on, init, judge, rank):
         app.command()(verb)
 
 
@@ -176,6 +194,51 @@ def judge(
     session = Session(results_in(out), display=Terminal(quiet))
     how = {"metrics": metrics, "convention": convention, "relevant": relevant, "margin": margin, "name": name}
     raise typer.Exit(show_judgement(session, runs, truth, how, report))
+
+
+def rank(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE[judge=NAME,...]", help="A table of comparisons or rankings, or a PrefLib file."),
+    ],
+    model: Model = "auto",
+    by: Annotated[str, option("--by", "COLUMN", "Rank within each category of this column, too.")] = "",
+    covariate: Covariates = None,
+    side: Annotated[bool, option("--side", None, "Estimate the advantage of the left side, too.")] = False,
+    penalty: Penalty = None,
+    intervals: Intervals = "auto",
+    clusters: Clusters = "auto",
+    resamples: Annotated[int, option("--resamples", "N", "Draws of a bootstrap.")] = 1000,
+    weigh_judges: Annotated[
+        bool, option("--weigh-judges", None, "Weigh judges by how well they agree with the others.")
+    ] = False,
+    scale: Annotated[str, option("--scale", "SCALE", "log-odds, or elo.")] = "log-odds",
+    judges: Annotated[bool, option("--judges", None, "Show how well each judge agrees with the others.")] = False,
+    propose: Annotated[int, option("--next", "N", "Propose so many comparisons to ask for next.")] = 0,
+    against: Annotated[str, option("--against", "FILE", "Compare with the leaderboard of this file.")] = "",
+    seed: Seed = 0,
+    to: Annotated[
+        list[Path] | None, option("--to", "FILE", "Write it as csv, md, tex, html, png, pdf or svg. Repeatable.")
+    ] = None,
+) -> None:
+    """Rank items from comparisons or rankings: scores and ranks with intervals, tiers, and what is not connected.
+
+    Example: rankbench rank votes.csv
+
+    Example: rankbench rank battles.parquet --by category --covariate length --scale elo --to board.html
+    """
+    from rankbench.api.ranking import rank as ranked
+    from rankbench.cli.showing import show_leaderboard
+
+    how: Any = {"intervals": intervals, "clusters": clusters, "scale": scale}  # checked where they are used
+
+    def of(data: str) -> Any:
+        return ranked(
+            data, model=model, by=by, covariate=covariate or (), side=side, penalty=penalty,
+            resamples=resamples, weigh_judges=weigh_judges, seed=seed, **how,
+        )  # fmt: skip
+
+    raise typer.Exit(show_leaderboard(of(file), judges, propose, of(against) if against else None, to or []))
 
 
 def init(

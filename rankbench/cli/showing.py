@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rankbench import experiments
@@ -18,6 +19,8 @@ from rankbench.core.lines import complain, show
 from rankbench.data.splits import SPLITS
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
+from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard
+from rankbench.leaderboards.showing import sheet_of
 from rankbench.own_data.auditing import hints
 from rankbench.own_data.choosing import Choice
 from rankbench.own_data.experiment_file import experiment_of
@@ -140,6 +143,31 @@ def show_conventions(runs: Sequence[str], truth: str | None, metric: str, publis
         show_folded(f"{one.value:.6f}: {'; '.join(one.names)}")
         show_folded(f"    {one.definition}")
     return OK if found[0].fits else FAILED
+
+
+def show_leaderboard(
+    board: Leaderboard, judges: bool, propose: int, other: Leaderboard | None, to: Sequence[Path]
+) -> int:
+    """Print a leaderboard and what was asked for beside, and write it to files; returns the exit code."""
+    for path in to:
+        if path.suffix not in ENDINGS:
+            raise UserError(f"--to {path} has no ending of a leaderboard", remedy=f"known: {', '.join(ENDINGS)}")
+    for name, one in {"": board, **board.categories}.items():
+        show_sheet(f"{name}: {one.title}" if name else one.title, one.sheet)
+        for line in one.remarks:
+            show_folded(f"{line}.")
+    if judges:
+        show_sheet("Judges", sheet_of(board.judges()))
+    if propose:
+        show_sheet("Comparisons to ask for next", sheet_of(board.next(propose)))
+    if other is not None:
+        found = board.compare(other)
+        show_sheet("The other leaderboard's scores beside these", sheet_of(found))
+        show_folded(f"Kendall's tau between the two orders: {found.attrs['kendall']:.2f}.")
+    for path in to:
+        board.save(path)
+        show(f"wrote {path}")
+    return OK
 
 
 def _is_bad(entry: Entry) -> bool:

@@ -33,6 +33,8 @@ DATASETS = Registry(
         "yahoo-movies": "rankbench.data.sources.yahoo_movies:YahooMovies",
         "neurosynth": "rankbench.data.sources.neurosynth:Neurosynth",
         "neuroquery": "rankbench.data.sources.neuroquery:NeuroQuery",
+        "sushi": "rankbench.data.sources.sushi:Sushi",
+        "llmfao": "rankbench.data.sources.llmfao:LLMFAO",
         "insteval": "rankbench.data.sources.insteval:InstEval",
         "csv:": "rankbench.data.sources.csv_ratings:OwnRatings",
         "parquet:": "rankbench.data.sources.columnar_ratings:OwnColumns",

@@ -280,10 +280,9 @@ def view_of(arrays: Arrays, prefix: str = "") -> Any:
 
 def mismatch(solver: Solver, view: View) -> str | None:
     """Why this solver cannot learn from this view, or None."""
-    accepted = _accepted(solver)
     if solver.needs_features and view.item_features is None:
         return "needs item features, the data has none"
-    if isinstance(view, Comparisons) and Comparisons not in accepted:
+    if isinstance(view, Comparisons) and Comparisons not in accepted(solver):
         return "learns from ratings, the data holds comparisons"
     return None
 
@@ -299,12 +298,13 @@ def offer(solver: Solver, view: View) -> View:
     if isinstance(view, Ratings):
         withheld |= {"folds": None, "times": None}
     offered = replace(view, **withheld)  # type: ignore[arg-type]
-    if isinstance(offered, Ratings) and Ratings not in _accepted(solver):
+    if isinstance(offered, Ratings) and Ratings not in accepted(solver):
         return offered.comparisons()
     return offered
 
 
-def _accepted(solver: Solver) -> tuple[type, ...]:
+def accepted(solver: Any) -> tuple[type, ...]:
+    """The kinds of data that a solver learns from."""
     return solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
 
 

@@ -49,9 +49,9 @@ class Source:
         """Whether it holds relevances beside its scores."""
         kind = _kind(self)
         if kind == "frame":
-            return has_truth([str(name) for name in _as_pandas(self).columns], self.given)
+            return has_truth([str(name) for name in as_pandas(self).columns], self.given)
         if kind == "parquet":
-            schema = _parquet(self).schema_arrow
+            schema = parquet_file(self).schema_arrow
             return has_truth(_names_in(schema, _nested_in(schema)), self.given)
         if kind == "text":
             layout = self._text.layout("run")
@@ -115,14 +115,14 @@ def _kind(source: Source) -> str:
 
 def _frame(source: Source, role: Role) -> _Read:
     """The rows of a table that Python hands over: of pandas, or of anything that becomes one."""
-    frame = _as_pandas(source)
+    frame = as_pandas(source)
     columns = named_columns([str(name) for name in frame.columns], role, source.given, source.called)
     values = np.ones(len(frame)) if columns.value is None else _numbers(source, frame.iloc[:, columns.value])
     users, items = (_of_objects(source, frame.iloc[:, place]) for place in (columns.user, columns.item))
     yield Block(users, items, values), columns
 
 
-def _as_pandas(source: Source) -> "pandas.DataFrame":
+def as_pandas(source: Source) -> "pandas.DataFrame":
     """A table as a DataFrame of pandas: Polars, Arrow and others have `to_pandas`."""
     import pandas  # noqa: PLC0415  slow to import
 
@@ -161,7 +161,8 @@ def _of_objects(source: Source, ids: "pandas.Series[Any]") -> Column:
     return column_of(found, names)
 
 
-def _parquet(source: Source) -> Any:
+def parquet_file(source: Source) -> Any:
+    """The Parquet file of a source, opened by pyarrow."""
     try:
         import pyarrow.parquet  # noqa: PLC0415  optional
     except ImportError:
@@ -174,7 +175,7 @@ def _parquet(source: Source) -> Any:
 
 def _of_parquet(source: Source, role: Role) -> _Read:
     """The rows of a Parquet file, or of one with a list of items for each user, as LensKit writes it."""
-    file = _parquet(source)
+    file = parquet_file(source)
     lists = _nested_in(file.schema_arrow)
     names = _names_in(file.schema_arrow, lists)
     columns = named_columns(names, role, source.given, source.called)

@@ -11,6 +11,7 @@ from rankbench.data.views import Ratings, View, blocks
 from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel
+from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
 
@@ -19,7 +20,8 @@ class PairTasks:
     """Ranking tasks: rows of (task, item), and for each task the pairs of rows that are to be ordered.
 
     The pairs are all strict ones that the task's ratings imply, which are never listed, or a list of comparisons.
-    The loss is the sum over pairs of max(0, 1 - (s_better - s_worse))^2, with a score s per row.
+    The loss is the sum over pairs of L(s_better - s_worse), with a score s per row, where L is the squared hinge
+    max(0, 1 - m)^2, or for listed pairs another smooth loss.
     """
 
     indptr: Int64s  # where each task's rows begin
@@ -30,8 +32,10 @@ class PairTasks:
     threads: int
 
     @classmethod
-    def of(cls, train: View, threads: int) -> "PairTasks":
-        """The tasks of ratings or of comparisons."""
+    def of(cls, train: View, threads: int, loss: Loss = Loss.SQUARED_HINGE) -> "PairTasks":
+        """The tasks of ratings or of comparisons; with another loss than the squared hinge all pairs are listed."""
+        if isinstance(train, Ratings) and loss != Loss.SQUARED_HINGE:
+            train = train.comparisons()
         if isinstance(train, Ratings):
             rows = Pattern(indptr=train.indptr, columns=train.items)
             level, levels = pairs_kernel.rank_values(ratings=train.rows, threads=threads)
@@ -41,7 +45,7 @@ class PairTasks:
         indptr, items, better, worse = pairs_kernel.place_pairs(comparisons=train.rows, n_items=train.n_items)
         rows = Pattern(indptr=indptr, columns=items)
         listed = ComparisonRows(indptr=train.indptr, better=better, worse=worse)
-        pairs = pairs_kernel.TaskPairs(rows=rows, listed=listed)
+        pairs = pairs_kernel.TaskPairs(rows=rows, listed=listed, loss=loss)
         return cls(indptr, items, rows, pairs, np.asarray(np.diff(train.indptr) > 0), threads)
 
     @property

@@ -17,18 +17,21 @@ from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.design import Design, sparse_rows
-from rankbench.methods.factors import seed_of, whole_lanes, zero_rows
+from rankbench.methods.factors import padded, seed_of, whole_lanes, zero_rows
+from rankbench.methods.folding import own, with_vectors
 from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.losses import CODES
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors, FeatureFactors, ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
-from rankbench.names import Checked, Limits, checked_threads
+from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
 _CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
 _SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
 _TRIALS = 30  # step lengths of a line search, at most
+_TO_THE_END, _EXACT = 100, 1e-12  # Newton steps of a user's own fit, and the residual of conjugate gradients
 _SMALL = 1e-7  # singular values of the spectral start that are smaller, relative to the largest, count as zero
 
 
@@ -36,11 +39,12 @@ _SMALL = 1e-7  # singular values of the spectral start that are smaller, relativ
 class FRSVM(Checked):
     """Low-rank ranking functions: task i scores item x by v_i . U^T x, with the columns of U shared by all tasks.
 
-    min over U, V of C sum max(0, 1 - v_i . U^T (x_j - x_k))^2 + 1/2 (|U|^2 + |V|^2), over all pairs (j over
-    k) of all tasks (eq. 2; eq. 3 drops C). Ratings stand for all their pairs of different value, which are
-    never listed: all_pairs.pxd evaluates them in near-linear time. Comparisons are kept as they are, with
-    the book-keeping of Algorithm 1. `features=none` takes items as they are (X = I, nothing is multiplied
-    by it): collaborative ranking on all pairs, the problem of PrimalCR++ (Wu, Hsieh, Sharpnack, KDD 2017)
+    min over U, V of C sum L(v_i . U^T (x_j - x_k)) + 1/2 (|U|^2 + |V|^2), over all pairs (j over k) of all tasks
+    (eq. 2; eq. 3 drops C), with the squared hinge L(m) = max(0, 1 - m)^2, or log(1 + e^-m) for `loss=logistic`, under
+    which 1 / (1 + e^-m) is the chance of a preference. Ratings stand for all their pairs of different value, which
+    are never listed with the squared hinge: all_pairs.pxd evaluates them in near-linear time. Comparisons are kept as
+    they are, with the book-keeping of Algorithm 1. `features=none` takes items as they are (X = I, nothing is
+    multiplied by it): collaborative ranking on all pairs, the problem of PrimalCR++ (Wu, Hsieh, Sharpnack, KDD 2017)
     with lam = 1/C.
 
     A step is an epoch: U with V fixed, then V with U fixed, task by task, each by `newton` steps of
@@ -71,6 +75,7 @@ class FRSVM(Checked):
     start: Literal["spectral", "random"] = "spectral"
     fallback: Literal["zero", "mean"] = "zero"
     partitions: Partitions = 1
+    loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2  # v of a task without a pair is zero exactly, and not up to rounding
@@ -88,7 +93,7 @@ class FRSVM(Checked):
         threads = checked_threads(threads)
         solver, features = self._fitting(train)
         design = Design.of(features, train.n_items, threads)
-        fit = _Fit(solver, PairTasks.of(train, threads), design, threads)
+        fit = _Fit(solver, PairTasks.of(train, threads, CODES[self.loss]), design, threads)
         basis, users = fit.spectral(rng) if self.start == "spectral" else fit.random(rng)
         while True:
             yield Step(fit.model(basis, users), partial(fit.objective, basis, users))
@@ -108,6 +113,22 @@ class FRSVM(Checked):
                 return
             basis = fit.basis_step(basis)
             basis = fit.users_step(basis)
+
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> FeatureFactors | Factors:
+        """The model of these users, each with v at its minimum for the model's U."""
+        known: FeatureFactors | Factors
+        threads = checked_threads(threads)
+        known = own(model, FeatureFactors) if self.needs_features else own(model, Factors)
+        view, vectors = with_vectors(known, ratings, threads)
+        tasks = PairTasks.of(view, threads, CODES[self.loss])
+        rank = vectors.shape[1]
+        users = zero_rows(ratings.n_users, rank)
+        exactly = kernel.TruncatedNewton(C=self.C, steps=_TO_THE_END, cg=4 * rank, forcing=_EXACT)
+        if len(vectors):
+            kernel.users_step(tasks=tasks.pairs, method=exactly, factors=padded(vectors), users=users, threads=threads)
+        if self.fallback == "mean" and len(known.users):
+            users[~tasks.paired, :rank] = known.users.mean(axis=0)
+        return replace(known, users=np.ascontiguousarray(users[:, :rank]))
 
     def _fitting(self, train: View) -> tuple["FRSVM", Features | None]:
         """This solver with a rank that the item features allow, and these features."""
@@ -301,7 +322,8 @@ class _Part:
 
     def __init__(self, view: View, seed: int, site: _Site) -> None:
         self.rng, self.rank = np.random.default_rng(seed), site.solver.rank
-        self.fit = _Fit(site.solver, PairTasks.of(view, site.threads), site.design, site.threads)
+        tasks = PairTasks.of(view, site.threads, CODES[site.solver.loss])
+        self.fit = _Fit(site.solver, tasks, site.design, site.threads)
         self.users = zero_rows(view.n_users, self.rank)
         self.pull = self.sketch = np.empty(
             0

@@ -97,7 +97,7 @@ def ranked(
     )
     for place, chance in enumerate(_first(group.together, seed)):
         first[known[place]] = chance
-    tiers = _tiers(means, group.pairs.normal_deviate(), bar)
+    tiers = in_tiers(means, group.pairs.normal_deviate(), bar)
     return Ranked(
         tuple(decisions), tuple(tuple(known[place] for place in tier) for tier in tiers), tuple(first), known[best]
     )
@@ -371,7 +371,7 @@ def _second(means: Floats) -> int:
     return int(np.argsort(-means, kind="stable")[1]) if len(means) > 1 else -1
 
 
-def _tiers(means: Floats, deviates: Floats, bar: float) -> list[tuple[int, ...]]:
+def in_tiers(means: Floats, deviates: Floats, bar: float) -> list[tuple[int, ...]]:
     """The solvers in tiers: those not told from the best, then from the best of the rest, and so on."""
     rest, found = [int(place) for place in np.argsort(-means, kind="stable")], []
     while rest:

@@ -282,6 +282,11 @@ def test_python_has_every_option_of_the_command_line_by_its_name(verb, function,
     assert {renamed.get(name, name) for name in line} | of_python == python
 
 
+def test_rank_has_the_options_of_the_command_line_but_for_what_it_prints_and_writes():
+    line, python = (set(signature(one).parameters) for one in (own.rank, rankbench.rank))
+    assert line - python == {"file", "judges", "propose", "against", "to"} and python - line == {"data", "columns"}
+
+
 def test_judge_has_the_options_of_the_command_line_but_for_what_it_prints():
     line, python = (set(signature(one).parameters) for one in (own.judge, rankbench.judge))
     assert line - python == {"published", "quiet"} and not python - line

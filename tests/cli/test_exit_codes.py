@@ -33,6 +33,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "nan").mkdir()
     with_solver(tmp_path / "nan", "yield Step(ItemScores(np.full(train.n_items, 1.0 if self.mode == 'b' else np.nan)))")
     (tmp_path / "a.csv").write_text("u,a,2\nu,b,1\nv,a,1\n")
+    (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
     monkeypatch.chdir(tmp_path)
     assert rankbench(monkeypatch, "run", "tiny.toml", "--no-report", "-q") == 0
     return tmp_path
@@ -55,6 +56,8 @@ CASES = [
     ("judge", 0, "judge a.csv --truth a.csv --metric map --published 1.000"),
     ("judge", 1, "judge a.csv --truth a.csv --metric map --published 0.123"),
     ("judge", 2, "judge nowhere.csv --truth a.csv"),
+    ("all others", 0, "rank votes.csv --to board.csv"),
+    ("all others", 2, "rank nowhere.csv"),
     ("compare", 0, "compare tiny"),
     ("compare", 2, "compare nothing"),
     ("merge", 0, "merge results --out joined"),

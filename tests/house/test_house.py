@@ -41,6 +41,7 @@ FLOORS = [  # from the ground up; a floor may import what stands before it
     {"report"},
     {"verification"},
     {"judging"},
+    {"leaderboards"},
     {"own_data"},
     {"api"},
     {"cli"},

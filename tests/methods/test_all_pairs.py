@@ -11,6 +11,8 @@ from scipy.optimize import approx_fprime
 from rankbench.core.contract import Floats, Ints
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import all_pairs as kernel
+from rankbench.kernels.shared.rows import Pattern
+from rankbench.methods.losses import CODES, LOSSES
 from rankbench.methods.pair_tasks import PairTasks
 
 Evaluation = tuple[Floats, Floats, Floats]
@@ -112,6 +114,39 @@ def test_gradient_and_product_are_those_of_finite_differences(levels, evaluate):
     step = 1e-9  # the loss is piecewise quadratic: no pair changes sides in so short a step
     moved = evaluate(ratings, scores + step * direction, direction)[1]
     np.testing.assert_allclose(evaluate(ratings, scores, direction)[2], (moved - gradient) / step, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["logistic", "smooth-hinge"])
+def test_other_losses_are_summed_over_listed_pairs(name):
+    loss = next(one for one in LOSSES if one.name == name)
+    ratings, scores, direction = tied(5)
+    pairs, tasks = ratings.comparisons(), PairTasks.of(ratings, 2, loss.code)
+    rows = rows_of(ratings, tasks.indptr, tasks.items)
+    found = tasks.at(scores[rows])
+    better, worse = (rows_of_items(ratings, pairs.users, items) for items in (pairs.better, pairs.worse))
+    margins, change = (values[better] - values[worse] for values in (scores, direction))
+    losses = np.bincount(pairs.users, loss.value(margins), ratings.n_users)
+    gradient, product = (
+        np.bincount(better, values, len(ratings)) - np.bincount(worse, values, len(ratings))
+        for values in (loss.slope(margins), loss.curvature(margins) * change)
+    )
+    assert_alike((found.losses, found.slope, found.curve(direction[rows])), (losses, gradient[rows], product[rows]))
+
+
+def rows_of_items(ratings, users, items):
+    """The rows of the ratings of these users and items."""
+    keys = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
+    return np.searchsorted(keys, users.astype(np.int64) * ratings.n_items + items)
+
+
+def test_pairs_that_are_not_listed_have_the_squared_hinge():
+    ratings, *_ = tied(5)
+    level, levels = kernel.rank_values(ratings=ratings.rows, threads=1)
+    rows = Pattern(indptr=ratings.indptr, columns=ratings.items)
+    with pytest.raises(ValueError, match="have the squared hinge"):
+        kernel.TaskPairs(rows=rows, level=level, levels=levels, loss=CODES["logistic"])
+    with pytest.raises(ValueError, match="is the code of no loss"):
+        kernel.TaskPairs(rows=rows, level=level, levels=levels, loss=99)
 
 
 @pytest.mark.parametrize("evaluate", [near_linear, explicit])

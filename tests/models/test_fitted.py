@@ -302,10 +302,10 @@ def test_without_ids_the_numbers_are_the_ids():
         (FOLDING, {"a": np.nan}, "rating 0 is nan: ratings must be finite"),
         (FOLDING, {"zzz": 5.0}, "the model knows no item of these ratings, such as 'zzz'"),
         (FOLDING, {3: 5.0}, "item id 3 is unknown: the ids are like 'a'"),
-        (FOLDING, [5.0], "the ratings are a list; pass Ratings, as rankbench.load returns, or a dictionary"),
+        (FOLDING, [5.0], "the ratings are a list; pass what rankbench.load returns, or a dictionary"),
         (FOLDING, Ratings(np.array([0, 1]), np.zeros(1, int), np.ones(1), 5), "have no ids of items; give ids like"),
         (WITHOUT_IDS, {"a": 5.0}, "item id 'a' is unknown"),
-        (MODEL, {"a": 5.0}, "the solver of this model is unknown, or fits no further users; fit one of ease, imc"),
+        (MODEL, {"a": 5.0}, "the solver of this model is unknown, or fits no further users; fit one of ease, frsvm, imc"),
     ],
 )
 def test_ratings_that_cannot_be_folded_in_are_refused(model, ratings, message):

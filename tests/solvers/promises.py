@@ -47,6 +47,7 @@ PROMISES = {
     "TestFM": LEARNS | DESCENDS,
     "TestFMWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVM": LEARNS | DESCENDS,
+    "TestLogistic": LEARNS | DESCENDS,
     "TestWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVMInParts": LEARNS | DESCENDS,
     "TestFRSVMInPartsWithoutFeatures": LEARNS | DESCENDS,

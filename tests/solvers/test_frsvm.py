@@ -21,6 +21,7 @@ from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.design import Design
+from rankbench.methods.losses import CODES, LOSSES
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers import frsvm
 from rankbench.solvers.frsvm import FRSVM
@@ -35,6 +36,10 @@ class TestWithoutFeatures(SolverContract):
 
     def test_features_are_withheld_unless_declared(self):
         assert offer(self.solver, ratings()).item_features is None
+
+
+class TestLogistic(SolverContract):
+    solver = FRSVM(rank=2, loss="logistic")
 
 
 class TestFRSVMInParts(InParts, SolverContract):
@@ -69,9 +74,10 @@ def by_hand(solver: FRSVM, train: View, basis: Floats, users: Floats) -> tuple[f
     features = features.toarray() if scipy.sparse.issparse(features) else features
     differences = features[pairs.better] - features[pairs.worse]
     projected = differences @ basis
-    missing = np.maximum(0, 1 - (projected * users[pairs.users]).sum(axis=1))
-    value = solver.C * (missing**2).sum() + ((basis**2).sum() + (users**2).sum()) / 2
-    pull = -2 * solver.C * missing[:, None]
+    loss = next(one for one in LOSSES if one.name == solver.loss)
+    margins = (projected * users[pairs.users]).sum(axis=1)
+    value = solver.C * loss.value(margins).sum() + ((basis**2).sum() + (users**2).sum()) / 2
+    pull = solver.C * loss.slope(margins)[:, None]
     users_gradient = users.copy()
     np.add.at(users_gradient, pairs.users, pull * projected)
     return value, basis + differences.T @ (pull * users[pairs.users]), users_gradient
@@ -91,8 +97,9 @@ VIEWS = {
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("features", ["given", "none"])
-def test_the_objective_is_that_of_the_paper(view, features):
-    solver, train = FRSVM(rank=3, C=0.3, features=features), VIEWS[view]()
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_the_objective_is_that_of_the_paper(view, features, loss):
+    solver, train = FRSVM(rank=3, C=0.3, features=features, loss=loss), VIEWS[view]()
     for basis, users, objective in run(solver, train, 3):
         np.testing.assert_allclose(objective, by_hand(solver, train, basis, users)[0], rtol=1e-10)
 
@@ -112,9 +119,11 @@ def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", VIEWS)
-def test_it_ends_where_lbfgs_ends_from_the_same_start(view):
-    solver, train = FRSVM(rank=3, C=0.3, start="random"), VIEWS[view]()
+@pytest.mark.parametrize(
+    ("view", "loss"), [*((view, "squared-hinge") for view in VIEWS), ("levels", "logistic"), ("sparse", "logistic")]
+)
+def test_it_ends_where_lbfgs_ends_from_the_same_start(view, loss):
+    solver, train = FRSVM(rank=3, C=0.3, start="random", loss=loss), VIEWS[view]()
     (basis, users, _), (_, _, objective) = run(solver, train, 300)
     assert objective <= 1.001 * lbfgs(solver, train, basis, users)
 
@@ -129,18 +138,19 @@ def test_without_features_it_ends_where_nothing_falls_any_more():
     assert after < 1e-3 * before
 
 
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
 @pytest.mark.parametrize("view", ["continuous", "levels", "drawn comparisons"])
-def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view):
+def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view, loss):
     """With U fixed the problem is convex: there is no gradient left once every v is at its best."""
     train = VIEWS[view]()
-    tasks, basis = PairTasks.of(train, 1), np.zeros((6, 4))
+    tasks, basis = PairTasks.of(train, 1, CODES[loss]), np.zeros((6, 4))
     basis[:, :3] = np.random.default_rng(0).standard_normal((6, 3))
     users = np.zeros((tasks.n_tasks, 4))
     factors = train.item_features @ basis
     method = kernel.TruncatedNewton(C=0.3, steps=30, cg=60, forcing=1e-3)
     kernel.users_step(tasks=tasks.pairs, method=method, factors=factors, users=users, threads=2)
-    _, _, gradient = by_hand(FRSVM(C=0.3), train, basis, users)
-    assert np.abs(gradient).max() < 1e-8 and np.abs(users).max() > 0.1
+    _, _, gradient = by_hand(FRSVM(C=0.3, loss=loss), train, basis, users)
+    assert np.abs(gradient).max() < 1e-7 and np.abs(users).max() > 0.1
 
 
 def test_the_basis_is_orthogonal_and_falls_in_importance():
@@ -288,7 +298,7 @@ def from_the_same_start(solver: FRSVM, train: View, epochs: int) -> tuple[list[f
     """The objectives of as many epochs in one process and with the users in parts, from the same U and V."""
     whole = replace(solver, partitions=1)
     design = Design.of(solver._features(train), train.n_items, 1)
-    fit = frsvm._Fit(whole, PairTasks.of(train, 1), design, 1)
+    fit = frsvm._Fit(whole, PairTasks.of(train, 1, CODES[solver.loss]), design, 1)
     basis, users = fit.spectral(np.random.default_rng(0))
     executor = InProcess()
     spread = frsvm._SpreadFit(solver, executor, train, 1, np.random.default_rng(0))
@@ -312,8 +322,9 @@ def put(part, users):
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("features", ["given", "none"])
 @pytest.mark.parametrize("partitions", [2, 7])
-def test_with_users_in_parts_every_epoch_does_what_it_does_without(view, features, partitions):
-    solver = FRSVM(rank=3, C=0.3, features=features, newton=2, partitions=partitions)
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_with_users_in_parts_every_epoch_does_what_it_does_without(view, features, partitions, loss):
+    solver = FRSVM(rank=3, C=0.3, features=features, newton=2, partitions=partitions, loss=loss)
     with one_blas_thread():
         whole, parts = from_the_same_start(solver, VIEWS[view](), 5)
     np.testing.assert_allclose(parts, whole, rtol=1e-8)

@@ -1,6 +1,7 @@
-"""The squared hinge over all pairs of each task's ratings, in near-linear time, or over listed pairs."""
+"""The squared hinge over all pairs of each task's ratings, in near-linear time, or a loss over listed pairs."""
 
 from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
 class TaskPairs:
@@ -11,6 +12,7 @@ class TaskPairs:
         level: Int32s | None = None,
         levels: Int32s | None = None,
         listed: ComparisonRows | None = None,
+        loss: Loss = ...,
     ) -> None: ...
 
 def rank_values(*, ratings: SparseRows, threads: int) -> tuple[Int32s, Int32s]: ...

@@ -1,0 +1,180 @@
+"""The models of a leaderboard by name: what turns votes into scores with their uncertainty."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError, unknown
+from rankbench.leaderboards import classical
+from rankbench.leaderboards.connections import Connections
+from rankbench.leaderboards.fitting import Fit, fitted
+from rankbench.leaderboards.likelihoods import LIKELIHOODS, BradleyTerry
+from rankbench.leaderboards.pairs import Pairs, pairs_of
+from rankbench.leaderboards.problems import OfPairs, OfRankings, Problem
+from rankbench.leaderboards.uncertainty import RESAMPLES, Spread, bootstrap, resampled, sandwich
+from rankbench.leaderboards.votes import TIE, Groups, Votes
+
+Intervals = Literal["auto", "sandwich", "bootstrap", "none"]
+MODELS = (*LIKELIHOODS, "plackett-luce", *classical.OF_TABLES, "elo")
+_MOST_ITEMS = 5_000
+_PENALTY = 1.0
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How scores and intervals are to be found."""
+
+    model: str = "auto"
+    side: bool = False  # whether the left side may have an advantage
+    penalty: float | None = None  # of comparisons that each item won and lost by half; by default where it is needed
+    intervals: Intervals = "auto"
+    clusters: Literal["auto", "judges", "comparisons"] = "auto"
+    resamples: int = RESAMPLES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.model not in ("auto", *MODELS):
+            raise unknown("model", self.model, MODELS)
+        for name, value, known in (
+            ("intervals", self.intervals, ("auto", "sandwich", "bootstrap", "none")),
+            ("clusters", self.clusters, ("auto", "judges", "comparisons")),
+        ):
+            if value not in known:
+                raise unknown(name, value, known)
+        if self.penalty is not None and not 0 <= self.penalty < np.inf:
+            raise UserError(f"penalty={self.penalty:g} is out of range: must be at least 0")
+        if self.resamples < 20:
+            raise UserError(f"resamples={self.resamples} is out of range: must be at least 20")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """The scores of all items, with their spread and what a reader has to know."""
+
+    model: str
+    title: str
+    scores: Floats
+    spread: Spread | None
+    fit: Fit | None
+    wins: Floats  # how often each item won against each other one, ties being half a win of each
+    remarks: tuple[str, ...]
+
+
+def estimated(votes: Votes, choices: Choices) -> Estimated:
+    """The scores under the chosen model; `auto` takes one by what there is: rankings, ties, or wins alone."""
+    if votes.n_items > _MOST_ITEMS:
+        raise UserError(
+            f"{votes.n_items:,} items are more than a leaderboard holds, which is {_MOST_ITEMS:,}",
+            remedy="take the solver `global` (rankbench on), which gives scores without intervals",
+        )
+    pairs = pairs_of(votes, choices.side)
+    wins = classical.table_of(pairs, pairs.seen)
+    connections = Connections.of(wins)
+    name = choices.model if choices.model != "auto" else _usual(votes)
+    groups, few = _groups(votes, choices)
+    found = _of_likelihood if name in LIKELIHOODS or name == "plackett-luce" else _of_table
+    remarks = [*connections.remarks(votes.items), *few]
+    return found(votes, pairs, name, groups, choices, (wins, connections, remarks))
+
+
+_Facts = tuple[Floats, Connections, list[str]]
+
+
+def _usual(votes: Votes) -> str:
+    """The model that suits: Plackett-Luce for rankings without ties, Davidson with ties, else Bradley-Terry."""
+    if votes.rankings is not None and not votes.rankings.tied and votes.covariates is None:
+        return "plackett-luce"
+    ties = votes.outcome == TIE
+    return "davidson" if ties.any() and not ties.all() else "bradley-terry"
+
+
+def _groups(votes: Votes, choices: Choices) -> tuple[Groups | None, list[str]]:
+    """The groups of votes that are drawn together, and a remark if judges were to be them but cannot."""
+    wanted = choices.clusters
+    if wanted == "comparisons" or votes.judges is None:
+        if wanted == "judges":
+            raise UserError("no column says who judged, so that judges cannot be drawn again",
+                            remedy="name it: FILE[judge=NAME]")  # fmt: skip
+        return None, []
+    if len(votes.judges.names) < 2:
+        return None, [
+            "all votes are of one judge: the intervals say how they would change with other votes of this one"
+        ]
+    return votes.judges, []
+
+
+def _of_likelihood(
+    votes: Votes, pairs: Pairs, name: str, groups: Groups | None, choices: Choices, facts: _Facts
+) -> Estimated:
+    """The scores that maximise a likelihood."""
+    wins, connections, remarks = facts
+    problem = _problem(votes, pairs, name, choices)
+    needed = 0.0 if connections.bounded else _PENALTY
+    penalty = needed if choices.penalty is None else choices.penalty
+    if penalty == 0 and not connections.bounded:
+        raise UserError(f"without a penalty the scores have no finite values: {'; '.join(remarks)}",
+                        remedy="leave penalty to its default")  # fmt: skip
+    if penalty:
+        remarks.append(
+            f"the scores are penalised: {penalty / 2:g} comparisons won and {penalty / 2:g} lost against an average "
+            "item were added to each item"
+        )
+    fit = fitted(problem, penalty)
+    single = "rankings" if name == "plackett-luce" else "comparisons"
+    spread = None
+    if choices.intervals == "bootstrap":
+        spread = bootstrap(fit, groups, single, choices.seed, choices.resamples)
+    elif choices.intervals != "none":
+        spread = sandwich(fit, groups, single, choices.seed)
+    title = "Plackett-Luce" if name == "plackett-luce" else LIKELIHOODS[name].title
+    return Estimated(name, title, fit.scores, spread, fit, wins, tuple(remarks))
+
+
+def _problem(votes: Votes, pairs: Pairs, name: str, choices: Choices) -> Problem:
+    """The objective of a model, or an error if the votes do not suit it."""
+    if name == "plackett-luce":
+        if votes.rankings is None or votes.rankings.tied:
+            what = "there are none" if votes.rankings is None else "some of these have ties"
+            raise UserError(f"plackett-luce needs rankings without ties, and {what}", remedy="take davidson")
+        if choices.side or votes.covariates is not None:
+            raise UserError("plackett-luce takes no advantage of a side and no covariates", remedy="take bradley-terry")
+        return OfRankings(votes.n_items, votes.rankings)
+    if choices.side and not votes.ordered:
+        raise UserError(
+            "the advantage of a side needs columns left and right: winner and loser do not say who was where"
+        )
+    model = LIKELIHOODS[name]
+    ties = pairs.seen[TIE].sum()
+    if model.has_ties and (ties == 0 or ties == pairs.seen.sum()):
+        raise UserError(f"{name} has a chance of ties, and {'no' if ties == 0 else 'every'} comparison is a tie",
+                        remedy="take bradley-terry")  # fmt: skip
+    names = (*(["left side"] if choices.side else []), *votes.covariate_names, *(["ties"] if model.has_ties else []))
+    return OfPairs(pairs, model, names)
+
+
+def _of_table(
+    votes: Votes, pairs: Pairs, name: str, groups: Groups | None, choices: Choices, facts: _Facts
+) -> Estimated:
+    """Scores that are no maximum of a likelihood, whose intervals are a bootstrap's."""
+    wins, _, remarks = facts
+    if choices.side or votes.covariates is not None:
+        raise UserError(
+            f"{name} takes no advantage of a side and no covariates", remedy="take bradley-terry or davidson"
+        )
+    if choices.intervals == "sandwich":
+        raise UserError(f"{name} has no robust errors, since it maximises no likelihood", remedy="take bootstrap")
+    if name == "elo":
+        remarks.append("Elo's ratings depend on the order of the rows, and have no interval here")
+        return Estimated(name, "Elo", classical.elo(votes), None, None, wins, tuple(remarks))
+    score = classical.OF_TABLES[name]
+    spread = None
+    if choices.intervals != "none":
+        reweighted = OfPairs(pairs, BradleyTerry()).reweighted(groups)
+        block = classical.redrawn(pairs, reweighted, score, np.random.default_rng(choices.seed))
+        of, number = ("comparisons", 0) if groups is None else ("judges", len(groups.names))
+        spread = resampled(block, score(wins), choices.resamples, 32, of, number)
+    title = {"counting": "Number of wins", "win-rate": "Mean share of wins", "eigen": "Eigenvector",
+             "pagerank": "PageRank"}[name]  # fmt: skip
+    return Estimated(name, title, score(wins), spread, None, wins, tuple(remarks))

@@ -1,0 +1,375 @@
+"""What a fit minimises: the sum of the losses of comparisons or of rankings, with a penalty where it is needed."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit
+
+from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.leaderboards.likelihoods import Likelihood, softplus
+from rankbench.leaderboards.pairs import Pairs
+from rankbench.leaderboards.votes import Groups, Rankings
+
+_BLOCK = 1 << 22  # entries of a block of rankings' curvatures
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The objective with its derivatives at some parameters."""
+
+    value: float
+    gradient: Floats
+    hessian: Floats
+
+
+class Problem(Protocol):
+    """An objective over scores, and over the parameters of sides, covariates and ties behind them."""
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters behind the scores."""
+        ...
+
+    @property
+    def start(self) -> Floats:
+        """The parameters that a fit begins with."""
+        ...
+
+    def at(self, z: Floats) -> Point:
+        """The objective at these parameters."""
+        ...
+
+    def by_group(self, z: Floats, groups: Groups) -> scipy.sparse.csr_array:
+        """The gradient of the losses of each group of votes: a sparse matrix of groups x parameters."""
+        ...
+
+    def own_squares(self, z: Floats) -> Floats:
+        """The sum of g g' over single votes with their gradients g."""
+        ...
+
+    def reweighted(self, groups: Groups | None) -> "Reweighted":
+        """The gradient with other weights for groups of votes, or for single votes without groups."""
+        ...
+
+
+class Reweighted(Protocol):
+    """Gradients of the losses with other weights, for many draws of weights side by side."""
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        ...
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """What `gradients` takes, for so many draws: weights are exponential with mean 1."""
+        ...
+
+    def gradients(self, z: Floats, drawn: Floats) -> Floats:
+        """The gradients at parameters z (parameters x draws)."""
+        ...
+
+
+def with_penalty(point: Point, z: Floats, n_items: int, penalty: float) -> Point:
+    """The point with the penalty: each item has won and lost `penalty`/2 comparisons with an item of score 0.
+
+    Without a penalty nothing says where the scores lie, so that their mean is held at 0: 1/n is added to the Hessian's
+    entries of scores, whose gradient sums to 0.
+    """
+    s = z[:n_items]
+    value, gradient, hessian = point.value, point.gradient.copy(), point.hessian.copy()
+    if penalty == 0:
+        hessian[:n_items, :n_items] += 1 / n_items
+        return Point(value, gradient, hessian)
+    p = expit(s)
+    value += penalty / 2 * float((softplus(s) + softplus(-s)).sum())
+    gradient[:n_items] += penalty * (p - 0.5)
+    hessian[np.arange(n_items), np.arange(n_items)] += penalty * p * (1 - p)
+    return Point(value, gradient, hessian)
+
+
+@dataclass(frozen=True, eq=False)
+class OfPairs:
+    """The losses of comparisons under one of the models of outcomes."""
+
+    pairs: Pairs
+    model: Likelihood
+    names: tuple[str, ...] = ()
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return self.pairs.n_items
+
+    @property
+    def start(self) -> Floats:
+        """All items equal, no advantage, no covariate."""
+        q = self.pairs.design.shape[1]
+        return np.concatenate([np.zeros(self.n_items + q), [self.model.start] * self.model.has_ties])
+
+    def margins(self, z: Floats) -> tuple[Floats, Floats | float]:
+        """The margins of all pairs, and the parameter of ties."""
+        end = self.n_items + self.pairs.design.shape[1]
+        m = z[self.pairs.left] - z[self.pairs.right]
+        if end > self.n_items:
+            m = m + self.pairs.design @ z[self.n_items : end]
+        return m, z[end] if self.model.has_ties else np.zeros(z.shape[1:])
+
+    def at(self, z: Floats) -> Point:
+        """The objective at these parameters."""
+        m, t = self.margins(z)
+        terms, seen = self.model.terms(m, float(t)), self.pairs.seen
+        by_m, by_t, by_mm, by_mt, by_tt = (
+            np.einsum("op,op->p", seen, one) for one in (terms.by_m, terms.by_t, terms.by_mm, terms.by_mt, terms.by_tt)
+        )
+        with np.errstate(invalid="ignore"):
+            value = float(np.where(seen > 0, seen * terms.loss, 0.0).sum())
+        ties = [by_t.sum()] * self.model.has_ties
+        gradient = np.concatenate([self._transposed(by_m), ties])
+        return Point(value, gradient, self._squares(by_mm, by_mt, by_tt))
+
+    def by_group(self, z: Floats, groups: Groups) -> scipy.sparse.csr_array:
+        """The gradient of each group of votes."""
+        counted = self.pairs.by_group(groups)
+        m, t = self.margins(z)
+        terms = self.model.terms(m, float(t))
+        slopes = scipy.sparse.vstack([self.pairs.incidence.multiply(one[:, None]) for one in terms.by_m])
+        if self.model.has_ties:
+            slopes = scipy.sparse.hstack([slopes, scipy.sparse.csr_array(terms.by_t.reshape(-1, 1))])
+        return scipy.sparse.csr_array(counted @ slopes.tocsr())
+
+    def own_squares(self, z: Floats) -> Floats:
+        """The sum of g g' over single votes."""
+        m, t = self.margins(z)
+        terms = self.model.terms(m, float(t))
+        products = ((terms.by_m, terms.by_m), (terms.by_m, terms.by_t), (terms.by_t, terms.by_t))
+        return self._squares(*(np.einsum("op,op,op->p", self.pairs.squares, *two) for two in products))
+
+    def reweighted(self, groups: Groups | None) -> Reweighted:
+        """The gradient with other weights."""
+        if groups is None:
+            return _VotesReweighted(self)
+        return _GroupsReweighted(self, self.pairs.by_group(groups))
+
+    def gradients(self, z: Floats, seen: Floats) -> Floats:
+        """The gradients at many parameters with their own counts of outcomes (outcome x pair x draw)."""
+        m, t = self.margins(z)
+        by_m, by_t = self.model.slopes(m, np.asarray(t), seen)
+        found = self.pairs.incidence.T @ by_m
+        return np.vstack([found, by_t]) if self.model.has_ties else found
+
+    def _transposed(self, by_m: Floats) -> Floats:
+        """Sums of a number of each pair over the parameters of its margin."""
+        n = self.n_items
+        scores = np.bincount(self.pairs.left, by_m, n) - np.bincount(self.pairs.right, by_m, n)
+        return np.concatenate([scores, self.pairs.design.T @ by_m])
+
+    def _squares(self, by_mm: Floats, by_mt: Floats, by_tt: Floats) -> Floats:
+        """The matrix that these second derivatives, or products of slopes, of all pairs add up to."""
+        n, pairs, ties = self.n_items, self.pairs, int(self.model.has_ties)
+        q = pairs.design.shape[1]
+        out = np.zeros((n + q + ties,) * 2)
+        off = np.bincount(pairs.left * np.int64(n) + pairs.right, by_mm, n * n).reshape(n, n)
+        out[:n, :n] = -off - off.T
+        out[np.arange(n), np.arange(n)] += np.bincount(pairs.left, by_mm, n) + np.bincount(pairs.right, by_mm, n)
+        beside = [self._transposed(by_mm * column) for column in pairs.design.T]
+        for place, column in enumerate(beside, n):
+            out[: n + q, place] = out[place, : n + q] = column
+        if ties:
+            out[:-1, -1] = out[-1, :-1] = self._transposed(by_mt)
+            out[-1, -1] = by_tt.sum()
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupsReweighted:
+    """Weights for groups of comparisons, such as those of a judge."""
+
+    problem: OfPairs
+    counted: scipy.sparse.csr_array  # group x outcome of a pair
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return int(self.counted.shape[0])
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """The counts of outcomes (outcome x pair x draw) with the drawn weights."""
+        weights = rng.standard_exponential((self.size, n))
+        return np.asarray(self.counted.T @ weights).reshape(3, -1, n)
+
+    def gradients(self, z: Floats, drawn: Floats) -> Floats:
+        """The gradients at parameters z."""
+        return self.problem.gradients(z, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _VotesReweighted:
+    """A weight for each comparison: those of one outcome of a pair are drawn as a sum, which is gamma distributed.
+
+    Votes of different weight have a gamma distribution with the mean and the variance of their sum.
+    """
+
+    problem: OfPairs
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return 3 * len(self.problem.pairs)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """The counts of outcomes (outcome x pair x draw) with the drawn weights."""
+        seen, squares = self.problem.pairs.seen[..., None], self.problem.pairs.squares[..., None]
+        scale = np.divide(squares, seen, out=np.zeros_like(seen), where=seen > 0)
+        shape = np.divide(seen, scale, out=np.zeros_like(seen), where=seen > 0)
+        return rng.standard_gamma(np.broadcast_to(shape, (*shape.shape[:2], n))) * scale
+
+    def gradients(self, z: Floats, drawn: Floats) -> Floats:
+        """The gradients at parameters z."""
+        return self.problem.gradients(z, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Rankings of the same length: their members, the best first, and which rankings they are."""
+
+    members: Int32s  # ranking x place
+    which: Int64s
+
+    def totals(self, values: Floats, n: int) -> Floats:
+        """The sum of a number of each member by item."""
+        return np.bincount(self.members.ravel(), values.ravel(), n).astype(float)
+
+    def by_row(self, values: Floats, rows: Int64s, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+        """A number of each member as a sparse matrix of these rows x items."""
+        places = (np.repeat(rows, self.members.shape[1]), self.members.ravel())
+        return scipy.sparse.coo_array((values.ravel(), places), shape=shape).tocsr()
+
+    def choices(self, s: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """At these scores: each ranking's loss, e^s, and the sums over the choices so far of 1/T and 1/T^2.
+
+        T is the sum of e^s over the items that a choice is made from: the chosen one and all that come later.
+        """
+        own = s[self.members]
+        top = own.max(axis=1, keepdims=True)
+        e = np.exp(own - top)
+        totals = np.cumsum(e[:, ::-1], axis=1)[:, ::-1][:, :-1]
+        loss = (np.log(totals) + top - own[:, :-1]).sum(axis=1)
+        firsts, seconds = np.cumsum(1 / totals, axis=1), np.cumsum(1 / totals**2, axis=1)
+        whole = [np.concatenate([one, one[:, -1:]], axis=1) for one in (firsts, seconds)]
+        return loss, e, whole[0], whole[1]
+
+    def slopes(self, s: Floats) -> Floats:
+        """The derivative of each ranking's loss by the score of each of its members."""
+        _, e, firsts, _ = self.choices(s)
+        found = e * firsts
+        found[:, :-1] -= 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class OfRankings:
+    """The losses of rankings under the model of Plackett and Luce: the best is chosen, then the best of the rest.
+
+    An item is chosen with probability e^s / (sum of e^s over those that are left). R. L. Plackett (1975), JRSS C 24.
+    """
+
+    n_items: int
+    rankings: Rankings
+    names: tuple[str, ...] = ()
+
+    @property
+    def start(self) -> Floats:
+        """All items equal."""
+        return np.zeros(self.n_items)
+
+    def alike(self) -> list[_Alike]:
+        """The rankings by their length; those of one item say nothing."""
+        found = []
+        for length in np.unique(self.rankings.lengths):
+            which = np.flatnonzero(self.rankings.lengths == length)
+            members = self.rankings.members[self.rankings.indptr[which][:, None] + np.arange(length)]
+            found += [_Alike(members, which)] if length > 1 else []
+        return found
+
+    def at(self, z: Floats) -> Point:
+        """The objective at these scores."""
+        n, value = self.n_items, 0.0
+        gradient, hessian = np.zeros(n), np.zeros((n, n))
+        for alike in self.alike():
+            loss, e, firsts, seconds = alike.choices(z)
+            value += float(loss.sum())
+            gradient += alike.totals(alike.slopes(z), n)
+            hessian[np.arange(n), np.arange(n)] += alike.totals(e * firsts, n)
+            hessian -= _products(alike, e, seconds, n)
+        return Point(value, gradient, hessian)
+
+    def by_group(self, z: Floats, groups: Groups) -> scipy.sparse.csr_array:
+        """The gradient of each group of rankings, of which `groups` says the one of each comparison."""
+        owners, shape = self._owners(groups), (len(groups.names), self.n_items)
+        found = scipy.sparse.csr_array(shape)
+        for alike in self.alike():
+            found = found + alike.by_row(alike.slopes(z), owners[alike.which], shape)
+        return found
+
+    def own_squares(self, z: Floats) -> Floats:
+        """The sum of g g' over single rankings."""
+        found = np.zeros((self.n_items,) * 2)
+        for alike in self.alike():
+            rows = np.arange(len(alike.which))
+            g = alike.by_row(alike.slopes(z), rows, (len(rows), self.n_items))
+            found += (g.T @ g).toarray()
+        return found
+
+    def reweighted(self, groups: Groups | None) -> Reweighted:
+        """The gradient with other weights."""
+        if groups is None:
+            own = np.arange(len(self.rankings.lengths))
+            return _RankingsReweighted(self, own, len(own))
+        return _RankingsReweighted(self, self._owners(groups), len(groups.names))
+
+    def _owners(self, groups: Groups) -> Int64s:
+        """The group of each ranking, from those of the comparisons that follow from it."""
+        owners = np.zeros(len(self.rankings.lengths), np.int64)
+        owners[self.rankings.of_pairs] = groups.codes
+        return owners
+
+
+def _products(alike: _Alike, e: Floats, seconds: Floats, n: int) -> Floats:
+    """The sum over rankings of e_a e_b (sum of 1/T^2 over the choices from both a and b), for items a and b."""
+    length = e.shape[1]
+    earlier = np.minimum.outer(np.arange(length), np.arange(length))
+    found, step = np.zeros(n * n), max(1, _BLOCK // length**2)
+    for low in range(0, len(e), step):
+        rows = slice(low, low + step)
+        keys = alike.members[rows, :, None] * np.int64(n) + alike.members[rows, None, :]
+        values = e[rows, :, None] * e[rows, None, :] * seconds[rows][:, earlier]
+        found += np.bincount(keys.ravel(), values.ravel(), n * n)
+    return found.reshape(n, n)
+
+
+@dataclass(frozen=True, eq=False)
+class _RankingsReweighted:
+    """Weights for groups of rankings."""
+
+    problem: OfRankings
+    owners: Int64s
+    size: int
+
+    def draw(self, rng: np.random.Generator, n: int) -> Floats:
+        """The weights (ranking x draw)."""
+        return rng.standard_exponential((self.size, n))[self.owners]
+
+    def gradients(self, z: Floats, drawn: Floats) -> Floats:
+        """The gradients at parameters z."""
+        found, n = np.zeros_like(z), self.problem.n_items
+        for alike in self.problem.alike():
+            for place, s in enumerate(z.T):
+                found[:, place] += alike.totals(alike.slopes(s) * drawn[alike.which, place, None], n)
+        return found

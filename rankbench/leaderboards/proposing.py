@@ -1,0 +1,56 @@
+"""Which comparisons to ask for next: those that say most about differences that are still open."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
+from rankbench.leaderboards.models import Estimated
+from rankbench.leaderboards.votes import Votes
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def proposals(votes: Votes, found: Estimated, number: int) -> "pandas.DataFrame":
+    """So many comparisons, one after the other, each with the chance that the order of its two items is wrong today.
+
+    The sum of that chance over all pairs (c, d), of the normal distribution at -gap/error, is to fall most. A
+    comparison of a and b with information i = p (1 - p) lowers the variance of c - d by
+    i cov(c - d, a - b)^2 / (1 + i var(a - b)). With w the derivatives of the chances by their variances, L their
+    Laplacian and V the covariance of all scores, the sum falls to first order by i / (1 + i var(a - b)) times
+    (e_a - e_b)' V L V (e_a - e_b): one product of matrices for all pairs. Then the covariance is what it would be
+    with that comparison.
+    """
+    import pandas  # noqa: PLC0415  slow to import
+
+    if number < 1:
+        raise UserError(f"{number} comparisons cannot be proposed: it must be at least 1")
+    if found.fit is None or found.spread is None or found.spread.covariance is None:
+        raise UserError(f"{found.model} has no errors to propose comparisons by", remedy="take bradley-terry")
+    scores, covariance = found.scores, found.spread.covariance.copy()
+    margins = scores[:, None] - scores
+    information = expit(margins) * expit(-margins)
+    rows = []
+    for _ in range(number):
+        variances = _of_differences(covariance)
+        errors = np.sqrt(np.where(variances > 0, variances, np.inf))
+        gaps = np.abs(margins) / errors
+        weights = np.exp(-(gaps**2) / 2) * gaps / errors**2
+        laplacian = np.diag(weights.sum(axis=1)) - weights
+        gain = information / (1 + information * variances) * _of_differences(covariance @ laplacian @ covariance)
+        a, b = np.unravel_index(int(np.triu(gain, 1).argmax()), gain.shape)
+        better, worse = (a, b) if margins[a, b] >= 0 else (b, a)
+        rows.append((votes.items[better], votes.items[worse], float(ndtr(-gaps[a, b]))))
+        along = covariance[:, a] - covariance[:, b]
+        covariance -= np.outer(along, along) * information[a, b] / (1 + information[a, b] * variances[a, b])
+    return pandas.DataFrame(rows, columns=["left", "right", "may_be_wrong"])
+
+
+def _of_differences(covariance: Floats) -> Floats:
+    """The variance of the difference of each two, from a covariance."""
+    own = np.diag(covariance)
+    found: Floats = np.maximum(own[:, None] + own - 2 * covariance, 0.0)
+    return found

@@ -1,0 +1,165 @@
+"""Tables of votes: their columns as texts with the number of each row's, or as numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from rankbench.core.contract import Floats, Int32s
+from rankbench.core.errors import UserError
+from rankbench.judging.sources import Source, as_pandas, parquet_file
+from rankbench.judging.text_files import opened, opens_with
+from rankbench.leaderboards.votes import Names
+
+if TYPE_CHECKING:
+    import pandas
+
+_SEPARATORS = ("\t", ",", ";", "|")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of texts: the distinct ones, and the number of each row's, below 0 where it is missing."""
+
+    role: str
+    names: Names
+    codes: Int32s
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, what it is called in messages, and what its rows are called."""
+
+    frame: "pandas.DataFrame"
+    called: str
+    first: int = 1  # the number of the first row in messages
+    row: str = "row"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return [str(name) for name in self.frame.columns]
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return len(self.frame)
+
+    def place(self, row: int) -> str:
+        """Where a row is, counted from 0."""
+        return f"{self.called}, {self.row} {row + self.first}"
+
+    def texts(self, name: str, role: str) -> Column:
+        """A column as texts without blanks at the ends; equal texts are one."""
+        import pandas  # noqa: PLC0415  slow to import
+
+        values = self._column(name)
+        if isinstance(values.dtype, pandas.CategoricalDtype):
+            codes, found = values.cat.codes.to_numpy(), values.cat.categories
+        else:
+            codes, found = pandas.factorize(values)
+        texts = [_text(value) for value in found]
+        names, places = np.unique(np.array([*texts, ""], str), return_inverse=True)
+        numbers = np.where(codes < 0, -1, places[codes]).astype(np.int32)
+        kept, numbers = _used(numbers, len(names))
+        return Column(role, names[kept].astype(object), numbers)
+
+    def numbers(self, name: str) -> Floats:
+        """A column as numbers, NaN where it has none."""
+        import pandas  # noqa: PLC0415  slow to import
+
+        values = self._column(name)
+        if isinstance(values.dtype, pandas.CategoricalDtype):
+            values = values.astype(object)
+        found: Floats = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        return found
+
+    def _column(self, name: str) -> "pandas.Series[Any]":
+        if name not in self.names:
+            raise UserError(f"{self.called} has no column {name!r}", remedy=f"it has {', '.join(self.names)}")
+        return self.frame.iloc[:, self.names.index(name)]
+
+
+def table_of(source: Source, called: str) -> Table:
+    """The table of a source: a text file, Parquet, JSON or a DataFrame."""
+    data = source.data
+    if not isinstance(data, Path):
+        return Table(as_pandas(source), called)
+    if not data.is_file():
+        raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
+    if data.suffix.lower() in (".parquet", ".pq"):
+        return Table(parquet_file(source).read().to_pandas(), called)
+    if opens_with(data, b"{["):
+        return Table(_of_json(data, called), called)
+    return Table(_of_text(data, called), called, 2, "line")
+
+
+def _of_text(path: Path, called: str) -> "pandas.DataFrame":
+    """A CSV file with a heading, by the separator that occurs in it; texts become categories, which are small."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    with opened(path) as stream:
+        try:
+            lines = [line.decode("utf-8-sig") for line in islice(stream, 2)]
+        except (UnicodeDecodeError, EOFError, OSError) as error:
+            raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
+    if not lines or not lines[0].strip():
+        raise UserError(f"{called} has no heading", remedy="name the columns in its first line")
+    separator = max(_SEPARATORS, key=lines[0].count)
+    with opened(path) as stream:
+        try:
+            frame = pandas.read_csv(
+                stream, sep=separator, dtype="category", keep_default_na=False, na_values=[""], encoding="utf-8-sig",
+                engine="c", skipinitialspace=True,
+            )  # fmt: skip
+        except (ValueError, EOFError, OSError) as error:
+            raise UserError(f"{called} cannot be read: {str(error)[:200]}") from None
+    if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for an index
+        raise UserError(f"{called} cannot be read: its lines have more fields than its heading")
+    return frame
+
+
+def _of_json(path: Path, called: str) -> "pandas.DataFrame":
+    """A list of records, or a record on each line."""
+    import pandas  # noqa: PLC0415  slow to import
+
+    with opened(path) as stream:
+        content = stream.read()
+    try:
+        records = msgspec.json.decode(content)
+    except msgspec.DecodeError as whole:
+        try:
+            records = list(_lines(content))
+        except msgspec.DecodeError:
+            raise UserError(f"{called} is no JSON: {whole}") from None
+    if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
+        raise UserError(
+            f"{called} holds no list of records", remedy='write [{"left": ..., "right": ..., "winner": ...}]'
+        )
+    flat = (int, float, str, bool, type(None))
+    return pandas.DataFrame([{key: value for key, value in one.items() if isinstance(value, flat)} for one in records])
+
+
+def _lines(content: bytes) -> Iterator[Any]:
+    return (msgspec.json.decode(line) for line in content.splitlines() if line.strip())
+
+
+def _text(value: Any) -> str:
+    """A value as a text: 3.0 as 3, since tools write whole numbers in both ways."""
+    if isinstance(value, float) and value == int(value):
+        value = int(value)
+    return str(value).strip()
+
+
+def _used(codes: Int32s, size: int) -> tuple[Any, Int32s]:
+    """Which of the names occur, and the codes among those."""
+    seen = np.zeros(size + 1, bool)
+    seen[codes] = True
+    kept = np.flatnonzero(seen[:size])
+    places = np.full(size + 1, -1, np.int32)
+    places[kept] = np.arange(len(kept))
+    return kept, places[codes]

@@ -1,0 +1,140 @@
+"""How far scores would be from these with other judges, or with other comparisons by the same ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import stdtrit
+
+from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
+from rankbench.leaderboards.fitting import Fit, refitted
+from rankbench.leaderboards.votes import Groups
+
+DRAWS = 2000  # of scores, for what is said of ranks
+RESAMPLES = 1000
+_BLOCK = 1 << 22  # numbers in a block of draws
+_FEW = 10  # judges below which a remark is made
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The uncertainty of all scores together.
+
+    `deviations` (draw x item) are draws of what a score may be off by, `errors` the standard errors, `reach` by how
+    many of them an interval of 95 % goes to each side; a bootstrap has its intervals from its own quantiles.
+    """
+
+    of: str  # what was taken to be drawn again: "judges", or "comparisons"
+    method: str  # "sandwich" or "bootstrap"
+    groups: int  # how many of them there are
+    errors: Floats
+    deviations: Floats
+    reach: float
+    covariance: Floats | None = None
+    influences: Floats | None = None  # of each judge on each score, whose squares sum to the variances
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def interval(self, scores: Floats) -> tuple[Floats, Floats]:
+        """The 95 % interval of each score."""
+        if self.low is not None and self.high is not None:
+            return self.low, self.high
+        return scores - self.reach * self.errors, scores + self.reach * self.errors
+
+    @cached_property
+    def differences(self) -> Floats:
+        """The standard error of the difference of each two scores."""
+        if self.covariance is not None:
+            own = np.diag(self.covariance)
+            found = own[:, None] + own - 2 * self.covariance
+        else:
+            centred = self.deviations - self.deviations.mean(axis=0)
+            products = centred.T @ centred / (len(centred) - 1)
+            own = np.diag(products)
+            found = own[:, None] + own - 2 * products
+        return np.sqrt(np.maximum(found, 0.0))
+
+    @property
+    def words(self) -> str:
+        """How the intervals were found, in words."""
+        what = {"judges": f"{self.groups:,} judges", "comparisons": "single comparisons", "rankings": "single rankings"}
+        how = {"sandwich": "robust (sandwich) errors", "bootstrap": f"{len(self.deviations):,} bootstrap draws"}
+        few = f"; {self.groups} judges are few, so that the intervals are rough" if self._few else ""
+        return f"95 % intervals by {how[self.method]} over {what[self.of]}{few}"
+
+    @property
+    def _few(self) -> bool:
+        return self.of == "judges" and self.groups < _FEW
+
+
+def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int) -> Spread:
+    """Errors that hold whatever the spread of the votes is: H^-1 (sum of g g') H^-1, with g the gradient of a judge.
+
+    Votes of one judge are taken together, since they are not independent; without judges each vote is one of its own.
+    With J judges the sum is multiplied by J / (J - 1), and intervals use Student's t with J - 1 degrees of freedom,
+    where J = (sum of n)^2 / (sum of n^2) for judges with n votes each: some judges with most of the votes are few.
+    """
+    n = fit.problem.n_items
+    rng = np.random.default_rng(seed)
+    centring = np.eye(n) - 1 / n
+    inverse = centring @ fit.inverse[:n]
+    if groups is None:
+        covariance = inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T
+        normals = rng.standard_normal((DRAWS, n))
+        deviations = normals @ _root(covariance)
+        return Spread(single, "sandwich", 0, _errors(covariance), deviations, stdtrit(np.inf, 0.975), covariance)
+    sizes = groups.sizes
+    judges = max(2.0, sizes.sum() ** 2 / (sizes**2).sum())
+    correction = np.sqrt(judges / (judges - 1))
+    influences = -correction * (fit.problem.by_group(fit.parameters, groups) @ inverse.T)
+    covariance = influences.T @ influences
+    shrink = np.sqrt(rng.chisquare(judges - 1, DRAWS) / (judges - 1))[:, None]
+    deviations = rng.standard_normal((DRAWS, n)) @ _root(covariance) / shrink
+    reach = stdtrit(judges - 1, 0.975)
+    return Spread(
+        "judges", "sandwich", len(groups.names), _errors(covariance), deviations, reach, covariance, influences
+    )
+
+
+def bootstrap(fit: Fit, groups: Groups | None, single: str, seed: int, draws: int = RESAMPLES) -> Spread:
+    """Scores found again with random weights of judges: exponential ones, so that no judge's votes are lost whole.
+
+    D. B. Rubin (1981), The Bayesian bootstrap; M. A. Newton and A. E. Raftery (1994) for likelihoods.
+    """
+    reweighted = fit.problem.reweighted(groups)
+    rng, n = np.random.default_rng(seed), fit.problem.n_items
+    size = max(1, min(64, _BLOCK // max(1, reweighted.size)))
+
+    def block(count: int) -> Floats:
+        scores = refitted(fit, reweighted, reweighted.draw(rng, count))[:n].T
+        centred: Floats = scores - scores.mean(axis=1, keepdims=True)
+        return centred
+
+    return resampled(block, fit.scores, draws, size, "judges" if groups is not None else single,
+                     0 if groups is None else len(groups.names))  # fmt: skip
+
+
+def resampled(block: Callable[[int], Floats], scores: Floats, draws: int, size: int, of: str, groups: int) -> Spread:
+    """The spread of scores that `block` draws again, so many (draw x item) at a call."""
+    if draws < 20:
+        raise UserError(f"{draws} resamples are too few for an interval", remedy="take 200 or more")
+    counts = [min(size, draws - low) for low in range(0, draws, size)]
+    drawn = np.concatenate([block(count) for count in counts])
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    deviations = drawn - scores
+    return Spread(of, "bootstrap", groups, drawn.std(axis=0, ddof=1), deviations, stdtrit(np.inf, 0.975), None, None,
+                  low, high)  # fmt: skip
+
+
+def _errors(covariance: Floats) -> Floats:
+    found: Floats = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return found
+
+
+def _root(covariance: Floats) -> Floats:
+    """A matrix R with R' R the covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    found: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return found
