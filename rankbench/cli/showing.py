@@ -19,8 +19,7 @@ from rankbench.core.lines import complain, show
 from rankbench.data.splits import SPLITS
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
-from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard
-from rankbench.leaderboards.showing import sheet_of
+from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard, sheet_of
 from rankbench.own_data.auditing import hints
 from rankbench.own_data.choosing import Choice
 from rankbench.own_data.experiment_file import experiment_of

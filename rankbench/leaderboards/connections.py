@@ -46,11 +46,11 @@ class Connections:
                 f"{self.n_parts} groups of items are not connected by any comparison, so that ranks across them are "
                 f"a guess; outside the largest group: {_listed(others)}"
             )
-        for places, what in ((self.undefeated, "never lost"), (self.winless, "never won")):
+        for places, what in ((self.undefeated, "Never lost"), (self.winless, "Never won")):
             if len(places):
-                yield f"{_listed(items[places])} {what}"
+                yield f"{what}: {_listed(items[places])}"
         if not self.bounded and self.n_parts == 1 and not len(self.undefeated) and not len(self.winless):
-            yield "some items never lost to any of the others"
+            yield "Some items never lost to any of the others"
 
 
 def _listed(names: Names) -> str:

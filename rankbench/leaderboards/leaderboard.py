@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from rankbench.core.contract import Floats, Int64s
 from rankbench.core.errors import UserError, writing_to
@@ -17,7 +16,6 @@ from rankbench.leaderboards.by_judge import judges_of, weighed
 from rankbench.leaderboards.models import Choices, Estimated, estimated
 from rankbench.leaderboards.proposing import proposals
 from rankbench.leaderboards.ranks import Ranks, ranks_of
-from rankbench.leaderboards.showing import Part, intervals_figure, page, sheet_of, wins_figure, written
 from rankbench.leaderboards.uncertainty import DRAWS
 from rankbench.leaderboards.votes import LEFT, TIE, Votes
 from rankbench.report.render.tables import Sheet, csv_text, to_latex, to_markdown
@@ -91,7 +89,7 @@ class Leaderboard:
         votes, found = self.votes, self.estimated
         said = [self._counted()]
         if found.fit is not None and found.fit.beside:
-            said.append("; ".join(self._effects()))
+            said += self._effects()
         if found.spread is not None:
             said.append(found.spread.words)
         return (*said, *found.remarks, *self._unbalanced(votes))
@@ -122,11 +120,15 @@ class Leaderboard:
 
     def plot(self) -> "Figure":
         """A figure of the scores with their intervals."""
-        return intervals_figure(self.frame, self._axis)
+        from rankbench.leaderboards import showing  # noqa: PLC0415  imports matplotlib
+
+        return showing.intervals_figure(self.frame, self._axis)
 
     def plot_wins(self) -> "Figure":
         """A figure of the share of comparisons that each item won against each other one."""
-        return wins_figure(self.wins)
+        from rankbench.leaderboards import showing  # noqa: PLC0415  imports matplotlib
+
+        return showing.wins_figure(self.wins)
 
     def to_csv(self) -> str:
         """The table as CSV with all digits."""
@@ -134,10 +136,15 @@ class Leaderboard:
 
     def to_html(self, title: str = "Leaderboard") -> str:
         """A page in one file: this leaderboard, those of its categories, their figures, and the judges."""
-        parts = [one._part(name) for name, one in {"": self, **self.categories}.items()]
+        from rankbench.leaderboards import showing  # noqa: PLC0415  imports matplotlib
+
+        parts = [
+            showing.Part(name, one.title, one.sheet, one.remarks, one.frame, one.wins, one._axis)
+            for name, one in {"": self, **self.categories}.items()
+        ]
         votes = self.votes
         several = votes.judges is not None and len(votes.judges.names) > 1 and self.estimated.fit is not None
-        return page(title, parts, {"Judges": sheet_of(self.judges())} if several else {})
+        return showing.page(title, parts, {"Judges": sheet_of(self.judges())} if several else {})
 
     def save(self, path: str | Path, title: str = "Leaderboard") -> None:
         """Write it in the form that the ending says: csv, md, tex, html, or the figure as png, pdf or svg."""
@@ -146,7 +153,9 @@ class Leaderboard:
             raise UserError(f"{place} has no ending of a leaderboard", remedy=f"known: {', '.join(ENDINGS)}")
         with writing_to(place, "choose another file"):
             if place.suffix in (".png", ".pdf", ".svg"):
-                place.write_bytes(written(self.plot(), place.suffix[1:]))
+                from rankbench.leaderboards import showing  # noqa: PLC0415  imports matplotlib
+
+                place.write_bytes(showing.written(self.plot(), place.suffix[1:]))
                 return
             place.write_text(self._written(place.suffix, title), encoding="utf-8")
 
@@ -197,10 +206,7 @@ class Leaderboard:
     def _axis(self) -> str:
         if not self._has_scale:
             return self.title
-        return "score on Elo's scale" if self.scale == "elo" else "log odds against the average item"
-
-    def _part(self, name: str) -> Part:
-        return Part(name, self.title, self.sheet, self.remarks, self.frame, self.wins, self._axis)
+        return "score on Elo's scale" if self.scale == "elo" else "score (log odds)"
 
     def _scaled(self, scores: Floats) -> Floats:
         return _ELO_MEAN + _ELO * scores if self.scale == "elo" and self._has_scale else scores
@@ -240,11 +246,11 @@ class Leaderboard:
         told = []
         for name, value in fit.beside.items():
             if name == "left side":
-                told.append(f"the left side has odds of {np.exp(value):.2f} against an equal item on the right")
+                told.append(f"The left side has odds of {np.exp(value):.2f} against an equal item on the right")
             elif name == "ties":
-                told.append(f"two equal items tie with a chance of {self._tie_chance(value):.0%}")
+                told.append(f"Two equal items tie with a chance of {self._tie_chance(value):.0%}")
             else:
-                told.append(f"a standard deviation more of {name} multiplies the odds by {np.exp(value):.2f}")
+                told.append(f"A standard deviation more of {name} multiplies the odds by {np.exp(value):.2f}")
         return told
 
     def _tie_chance(self, t: float) -> float:
@@ -260,9 +266,19 @@ class Leaderboard:
         if numbers.min() * 1.2 >= numbers.max():
             return []
         return [
-            f"this score grows with the number of comparisons, which goes from {numbers.min():,.0f} to "
+            f"This score grows with the number of comparisons, which goes from {numbers.min():,.0f} to "
             f"{numbers.max():,.0f}: a likelihood's scores do not"
         ]
+
+
+def sheet_of(frame: "pandas.DataFrame") -> Sheet:
+    """Any table of texts and numbers, for display."""
+    numeric = tuple(kind.kind in "if" for kind in frame.dtypes)
+    lines = [
+        tuple(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row)
+        for row in frame.itertuples(index=False)
+    ]
+    return Sheet(tuple(str(name).replace("_", " ") for name in frame.columns), numeric, tuple(lines), frozenset())
 
 
 def leaderboard_of(votes: Votes, choices: Choices, scale: str = "log-odds", weigh_judges: bool = False) -> Leaderboard:
@@ -278,6 +294,7 @@ def leaderboard_of(votes: Votes, choices: Choices, scale: str = "log-odds", weig
 def _compared(one: Leaderboard, other: Leaderboard) -> "pandas.DataFrame":
     """The items of both boards with the difference of their scores, as `Leaderboard.compare` says."""
     import pandas  # noqa: PLC0415  slow to import
+    from scipy.stats import kendalltau  # noqa: PLC0415  slow to import
 
     names, left, right = np.intersect1d(one.votes.items, other.votes.items, return_indices=True)
     if len(names) < 2:

@@ -100,7 +100,7 @@ def _groups(votes: Votes, choices: Choices) -> tuple[Groups | None, list[str]]:
         return None, []
     if len(votes.judges.names) < 2:
         return None, [
-            "all votes are of one judge: the intervals say how they would change with other votes of this one"
+            "All votes are of one judge: the intervals say how they would change with other votes of this one"
         ]
     return votes.judges, []
 
@@ -118,7 +118,7 @@ def _of_likelihood(
                         remedy="leave penalty to its default")  # fmt: skip
     if penalty:
         remarks.append(
-            f"the scores are penalised: {penalty / 2:g} comparisons won and {penalty / 2:g} lost against an average "
+            f"The scores are penalised: {penalty / 2:g} comparisons won and {penalty / 2:g} lost against an average "
             "item were added to each item"
         )
     fit = fitted(problem, penalty)

@@ -150,8 +150,8 @@ class _Reader:
 
     def _check_known(self, column: Column) -> None:
         """Refuse rows without a name."""
-        missing = (column.codes < 0) | (column.names == "")[column.codes]
-        if missing.any():
+        if (column.codes < 0).any() or "" in column.names:
+            missing = (column.codes < 0) | np.append(column.names == "", True)[column.codes]
             raise UserError(
                 f"{self.table.place(int(missing.argmax()))}: the {column.role} is missing",
                 remedy=f"leave these rows out: {int(missing.sum()):,} of {self.table.rows:,} have none",

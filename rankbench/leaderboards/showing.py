@@ -98,16 +98,6 @@ def page(title: str, parts: Sequence[Part], tables: Mapping[str, Sheet]) -> str:
     return found.render(title=title, parts=parts, tables=tables, style=part("page.css"))
 
 
-def sheet_of(frame: "pandas.DataFrame") -> Sheet:
-    """Any table of texts and numbers, for display."""
-    numeric = tuple(kind.kind in "if" for kind in frame.dtypes)
-    lines = [
-        tuple(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row)
-        for row in frame.itertuples(index=False)
-    ]
-    return Sheet(tuple(str(name).replace("_", " ") for name in frame.columns), numeric, tuple(lines), frozenset())
-
-
 def _short(name: object) -> str:
     text = figure_text(str(name))
     return text if len(text) <= _CUT else f"{text[: _CUT - 1]}…"

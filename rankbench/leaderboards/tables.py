@@ -59,14 +59,13 @@ class Table:
 
         values = self._column(name)
         if isinstance(values.dtype, pandas.CategoricalDtype):
+            values = values.cat.remove_unused_categories()
             codes, found = values.cat.codes.to_numpy(), values.cat.categories
         else:
             codes, found = pandas.factorize(values)
-        texts = [_text(value) for value in found]
-        names, places = np.unique(np.array([*texts, ""], str), return_inverse=True)
-        numbers = np.where(codes < 0, -1, places[codes]).astype(np.int32)
-        kept, numbers = _used(numbers, len(names))
-        return Column(role, names[kept].astype(object), numbers)
+        names, places = np.unique(np.array([_text(value) for value in found], str), return_inverse=True)
+        numbers = np.append(places, -1).astype(np.int32)[codes]  # a missing value has the code -1
+        return Column(role, names.astype(object), numbers)
 
     def numbers(self, name: str) -> Floats:
         """A column as numbers, NaN where it has none."""
@@ -153,13 +152,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float) and value == int(value):
         value = int(value)
     return str(value).strip()
-
-
-def _used(codes: Int32s, size: int) -> tuple[Any, Int32s]:
-    """Which of the names occur, and the codes among those."""
-    seen = np.zeros(size + 1, bool)
-    seen[codes] = True
-    kept = np.flatnonzero(seen[:size])
-    places = np.full(size + 1, -1, np.int32)
-    places[kept] = np.arange(len(kept))
-    return kept, places[codes]

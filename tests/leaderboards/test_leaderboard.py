@@ -118,9 +118,9 @@ def test_a_difference_is_sure_beyond_the_quantile_of_the_largest_one():
 def test_items_that_nothing_bounds_are_named_and_penalised():
     board = board_of(votes_from([(0, 1, 0), (0, 1, 0), (1, 2, 0), (2, 1, 0)]))
     said = " ".join(board.remarks)
-    assert "i0 never lost" in said and "penalised" in said and "never won" not in said
+    assert "Never lost: i0" in said and "penalised" in said and "Never won" not in said
     assert np.isfinite(board.scores).all()
-    with pytest.raises(UserError, match="without a penalty the scores have no finite values: i0 never lost"):
+    with pytest.raises(UserError, match="without a penalty the scores have no finite values: Never lost: i0"):
         board_of(board.votes, penalty=0.0)
 
 
@@ -187,7 +187,7 @@ def test_a_covariate_that_judges_like_is_taken_off():
     plain, controlled = rankbench.rank(frame), rankbench.rank(frame, covariate="length")
     assert plain.frame["item"][0] == "3" and controlled.frame["item"][0] == "0"
     assert controlled.estimated.fit.beside["length"] == pytest.approx(length.std(), rel=0.1)
-    assert any("a standard deviation more of length multiplies the odds by" in line for line in controlled.remarks)
+    assert any("A standard deviation more of length multiplies the odds by" in line for line in controlled.remarks)
 
 
 def with_a_random_judge():
@@ -341,13 +341,13 @@ def test_scores_that_grow_with_the_number_of_comparisons_say_so():
     votes = ARENA.votes(0)
     kept = votes.where((votes.left != 1) | (np.arange(len(votes)) % 3 == 0))
     said = " ".join(board_of(kept, model="pagerank", resamples=50).remarks)
-    assert "this score grows with the number of comparisons" in said
+    assert "This score grows with the number of comparisons" in said
     assert "grows" not in " ".join(board_of(kept, model="win-rate", resamples=50).remarks)
 
 
 def test_one_judge_is_no_sample_of_judges():
     votes = votes_from([(0, 1, 0), (1, 0, 0), (0, 1, 2), (1, 2, 0), (2, 1, 0)], judges=["me"] * 5)
-    assert any("all votes are of one judge" in line for line in board_of(votes).remarks)
+    assert any("All votes are of one judge" in line for line in board_of(votes).remarks)
     with pytest.raises(UserError, match="by two at least"):
         board_of(votes).judges()
 

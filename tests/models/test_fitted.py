@@ -305,7 +305,11 @@ def test_without_ids_the_numbers_are_the_ids():
         (FOLDING, [5.0], "the ratings are a list; pass what rankbench.load returns, or a dictionary"),
         (FOLDING, Ratings(np.array([0, 1]), np.zeros(1, int), np.ones(1), 5), "have no ids of items; give ids like"),
         (WITHOUT_IDS, {"a": 5.0}, "item id 'a' is unknown"),
-        (MODEL, {"a": 5.0}, "the solver of this model is unknown, or fits no further users; fit one of ease, frsvm, imc"),
+        (
+            MODEL,
+            {"a": 5.0},
+            "the solver of this model is unknown, or fits no further users; fit one of ease, frsvm, imc",
+        ),
     ],
 )
 def test_ratings_that_cannot_be_folded_in_are_refused(model, ratings, message):
