@@ -280,7 +280,14 @@ def descended(loss):
     sgd.Descent(factors=factors, loss=loss)
 
 
-TAKE_A_LOSS = {"losses": summed, "slopes": sloped, "sweep": swept, "Descent": descended, "Problem": problem}
+def listed(loss):
+    rows = Pattern(indptr=np.array([0, 2]), columns=np.array([0, 1], np.int32))
+    pairs = ComparisonRows(indptr=np.array([0, 1]), better=np.zeros(1, np.int32), worse=np.ones(1, np.int32))
+    all_pairs.TaskPairs(rows=rows, listed=pairs, loss=loss)
+
+
+TAKE_A_LOSS = {"losses": summed, "slopes": sloped, "sweep": swept, "Descent": descended, "Problem": problem,
+               "TaskPairs": listed}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TAKE_A_LOSS)

@@ -31,7 +31,7 @@ class Basis:
 
 
 def bases(study: Study) -> list[Basis]:
-    """The basic functions of every solver that learned some over named features, once per data set and split."""
+    """The basic functions of every solver that learned some over named features, once per data set (its last split)."""
     found: dict[tuple[str, ...], Basis] = {}
     solvers, data = solver_labels(study), data_labels(study)
     for entry in study.entries:
@@ -40,7 +40,7 @@ def bases(study: Study) -> list[Basis]:
             title = f"{solvers[solver]} on {data[place.data.written]}"
             basis = Basis(place.data.written, solver, result.functions, title)
             found.setdefault((place.data.identity, place.split.identity, solver), basis)
-    return list(found.values())
+    return list({(data, solver): basis for (data, _, solver), basis in found.items()}.values())
 
 
 def chosen(basis: Basis, columns: Sequence[int]) -> list[tuple[int, RankingFunction]]:
