@@ -27,6 +27,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "data/tables.py": (1, "rows of a stream that came through the door"),
     "data/export.py": (2, "rows of a stream that came through the door"),
     "data/sources/brain.py": (1, "rows of a stream that came through the door"),
+    "data/sources/embeddings.py": (2, "arrays, of which those in a .npy file are mapped"),
     "data/sources/jester.py": (1, "rows of a stream that came through the door"),
     "data/sources/netflix.py": (2, "parts of a stream that came through the door"),
     "data/sources/rdatasets.py": (1, "bytes whose SHA-256 was compared"),

@@ -39,7 +39,8 @@ class OwnPairs(Checked):
     `separator` is the older name of `sep`, kept for the names in stored results; it takes only the words.
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. The same comparison may occur several
-    times. `features` is a second file with an item and its numbers on each line.
+    times. `features` is a second file with an item and its numbers on each line, or .npy, .npz (with
+    `ids`) or .parquet.
     """
 
     path: str

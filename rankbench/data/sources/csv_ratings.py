@@ -41,7 +41,7 @@ class OwnRatings(Checked):
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
     pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
-    an item and its numbers on each line.
+    an item and its numbers on each line, or .npy, .npz (with `ids`) or .parquet.
 
     With `positive=true` the file has no ratings, as with clicks: every row is a user and an item, and counts as a
     rating of 1. A pair that occurs twice then counts once.

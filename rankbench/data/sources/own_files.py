@@ -15,6 +15,7 @@ from rankbench.data.building import numbered
 from rankbench.data.features import Block
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
+from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, Rows, is_padded, lines, read, records, unreadable
 from rankbench.names.user_files import is_file, own_path
@@ -190,7 +191,9 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:
-    """The features of these items, from the columns after the item's id."""
+    """The features of these items, from the columns after the item's id, or from a file of arrays."""
+    if path.suffix in ENDINGS:
+        return embeddings(path, item_ids)
     file = File(path)
     layout, columns = _features_layout(file)
     names = columns[1:] if layout.header else [f"f{number}" for number in range(1, len(columns))]
