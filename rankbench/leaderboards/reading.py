@@ -31,7 +31,7 @@ _NAMES: Mapping[str, str] = {  # of columns without case and punctuation, the mo
     "item": "item itemid alternative model candidate option",
     "rank": "rank position place",
 }
-_LEFT_WORDS = {"left", "l", "a", "x", "modela", "modelx", "first", "itema", "answera", "responsea", "1left"}
+_LEFT_WORDS = {"left", "l", "a", "x", "modela", "modelx", "first", "itema", "answera", "responsea"}
 _RIGHT_WORDS = {"right", "r", "b", "y", "modelb", "modely", "second", "itemb", "answerb", "responseb"}
 _TIE_WORDS = {"tie", "tied", "draw", "equal", "both", "neither", "same", "tiebothbad", "bothbad", "bothgood", "t"}
 _SHAPES = (("left", "right", "winner"), ("winner", "loser"), ("ranking",), ("item", "rank"))
@@ -200,15 +200,28 @@ class _Reader:
     def _outcomes(self, column: Column, items: Names, left: Int32s, right: Int32s, roles: Mapping[str, str]) -> Int8s:
         """What came of each comparison, from words, numbers or the names of items."""
         self._check_known(column)
-        meaning = _meanings(column.names, roles)
-        found = meaning[column.codes]
-        unclear = found < 0
-        if unclear.any():
-            place = {name: number for number, name in enumerate(items)}
-            winners = np.array([place.get(name, -1) for name in column.names])[column.codes]
-            found = np.where(unclear & (winners == left), LEFT, np.where(unclear & (winners == right), RIGHT, found))
-            self._check_outcomes(column, found)
-        return found.astype(np.int8)
+        by_word = _meanings(column.names, roles)[column.codes]
+        place = {name: number for number, name in enumerate(items)}
+        winners = np.array([place.get(name, -1) for name in column.names])
+        if (winners < 0).all():
+            self._check_outcomes(column, by_word)
+            return by_word
+        own = winners[column.codes]
+        tied = (own < 0) & (by_word == TIE)
+        by_name = np.select([own == left, own == right, tied], [LEFT, RIGHT, TIE], -1).astype(np.int8)
+        fits = bool((by_name >= 0).all()), bool((by_word >= 0).all())
+        if fits[0] != fits[1]:
+            return by_name if fits[0] else by_word
+        if (twofold := (by_name >= 0) & (by_word >= 0) & (by_name != by_word)).any():
+            row = int(twofold.argmax())
+            raise UserError(
+                f"{self.table.place(row)}: the winner {str(column.names[column.codes[row]])!r} may be the name of an "
+                "item or that of a side",
+                remedy="write left, right and tie, or call the items otherwise",
+            )
+        found: Int8s = np.where(by_name >= 0, by_name, by_word)
+        self._check_outcomes(column, found)
+        return found
 
     def _check_outcomes(self, column: Column, found: Int8s) -> None:
         bad = found < 0

@@ -149,6 +149,6 @@ def _lines(content: bytes) -> Iterator[Any]:
 
 def _text(value: Any) -> str:
     """A value as a text: 3.0 as 3, since tools write whole numbers in both ways."""
-    if isinstance(value, float) and value == int(value):
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()

@@ -50,20 +50,38 @@ def test_files_of_all_kinds_give_the_same_votes(tmp_path, ending):
     "winner",
     [
         ["left", "right", "tie"], ["Left", "RIGHT", "draw"], ["model_a", "model_b", "tie (bothbad)"],
-        ["A", "B", "both"], ["a", "c", "tie"], [1, 2, 0], ["1", "0", "0.5"], [1, -1, 0], [1.0, 0.0, 0.5],
+        ["A", "B", "both"], [1, 2, 0], ["1", "0", "0.5"], [1, -1, 0], [1.0, 0.0, 0.5],
     ],
 )  # fmt: skip
 def test_winners_may_be_words_numbers_or_names(winner):
-    frame = FRAME.assign(winner=winner)
-    if winner[0] == "a":  # names of items, of which the first is also a word for the left side
-        frame = frame.replace({"a": "x1", "b": "x2", "c": "x3"})
-        assert [row[2] for row in told(votes_of(frame))] == [LEFT, RIGHT, TIE]
-        return
-    assert told(votes_of(frame)) == SAME
+    assert told(votes_of(FRAME.assign(winner=winner))) == SAME
+
+
+def named(left, right, winner):
+    """The outcomes of a table."""
+    return [row[2] for row in told(votes_of(pandas.DataFrame({"left": left, "right": right, "winner": winner})))]
+
+
+def test_names_of_items_go_before_words_for_sides():
+    """Items may be called a, b, 1 or 2, and stand on either side."""
+    assert named(["b", "c", "a"], ["a", "b", "c"], ["a", "c", "tie"]) == [RIGHT, LEFT, TIE]
+    assert named([2, 3, 1], [1, 2, 3], [1, 3, 3]) == [RIGHT, LEFT, RIGHT]
+    assert named(["a", "c"], ["b", "d"], ["left", "d"]) == [LEFT, RIGHT]
+
+
+@pytest.mark.parametrize(("items", "winner"), [("ba", ["a", "b"]), ([2, 1], [1, 2])])
+def test_a_winner_that_may_be_an_item_or_a_side_is_refused(items, winner):
+    with pytest.raises(UserError, match=r"row 1: the winner .* may be the name of an item or that of a side"):
+        named([items[0]] * 2, [items[1]] * 2, winner)
 
 
 def test_zeros_and_ones_are_the_left_items_score():
     assert told(votes_of(FRAME.assign(winner=[1, 0, 1]))) == [("a", "b", LEFT), ("b", "c", RIGHT), ("c", "a", LEFT)]
+
+
+def test_ids_that_are_numbers_are_one_however_they_are_written():
+    votes = votes_of(pandas.DataFrame({"winner": [1.0, 2.0, np.inf], "loser": [2.0, 3.5, 1.0]}))
+    assert votes.items.tolist() == ["1", "2", "3.5", "inf"]
 
 
 def test_winners_and_losers():
