@@ -10,6 +10,7 @@ from rankbench.statistics.decisions import in_tiers
 
 _LEVEL = 0.95
 _BLOCK = 1 << 24  # numbers in a block
+_WORK, _FEWEST = 400_000_000, 400  # differences that are drawn in all, and draws at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,8 @@ def ranks_of(scores: Floats, spread: Spread) -> Ranks:
     """
     n = len(scores)
     errors = spread.differences
-    largest, every = _largest(spread.deviations, errors)
+    draws = max(_FEWEST, min(len(spread.deviations), _WORK // n**2))
+    largest, every = _largest(spread.deviations[:draws], errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviates = (scores - scores[:, None]) / errors  # how far above the row's item the column's one is
     deviates[errors == 0] = 0.0
