@@ -10,10 +10,10 @@ from turns import Measure, Row, in_turns, seconds
 
 import rankbench
 from rankbench.leaderboards.arenas import Arena
-from rankbench.leaderboards.fitting import fitted
-from rankbench.leaderboards.likelihoods import LIKELIHOODS
-from rankbench.leaderboards.pairs import pairs_of
-from rankbench.leaderboards.problems import OfPairs
+from rankbench.leaderboards.fits.fitting import fitted
+from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
+from rankbench.leaderboards.fits.pairs import pairs_of
+from rankbench.leaderboards.fits.problems import OfPairs
 
 _ARENA = Arena(items=200, judges=5_000, comparisons=2_000_000, taste=0.3)
 _AGREEMENT = 1e-5  # evalica stops at a change of 1e-6

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from rankbench.leaderboards.leaderboard import Leaderboard, leaderboard_of
 from rankbench.leaderboards.models import Choices, Intervals
-from rankbench.leaderboards.reading import Wanted, votes_of
+from rankbench.leaderboards.sources.reading import Wanted, votes_of
 from rankbench.leaderboards.uncertainty import RESAMPLES
 
 

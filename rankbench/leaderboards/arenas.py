@@ -6,10 +6,10 @@ import numpy as np
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.fitting import fitted
-from rankbench.leaderboards.likelihoods import LIKELIHOODS, Davidson
-from rankbench.leaderboards.pairs import Pairs
-from rankbench.leaderboards.problems import OfPairs
+from rankbench.leaderboards.fits.fitting import fitted
+from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS, Davidson
+from rankbench.leaderboards.fits.pairs import Pairs
+from rankbench.leaderboards.fits.problems import OfPairs
 from rankbench.leaderboards.votes import Groups, Votes
 
 _NODES = 40  # of the quadrature over tastes

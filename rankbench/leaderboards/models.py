@@ -7,12 +7,12 @@ import numpy as np
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError, unknown
-from rankbench.leaderboards import classical
 from rankbench.leaderboards.connections import Connections
-from rankbench.leaderboards.fitting import Fit, fitted
-from rankbench.leaderboards.likelihoods import LIKELIHOODS, BradleyTerry
-from rankbench.leaderboards.pairs import Pairs, pairs_of
-from rankbench.leaderboards.problems import OfPairs, OfRankings, Problem
+from rankbench.leaderboards.fits import classical
+from rankbench.leaderboards.fits.fitting import Fit, fitted
+from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS, BradleyTerry
+from rankbench.leaderboards.fits.pairs import Pairs, pairs_of
+from rankbench.leaderboards.fits.problems import OfPairs, OfRankings, Problem
 from rankbench.leaderboards.uncertainty import RESAMPLES, Spread, bootstrap, resampled, sandwich
 from rankbench.leaderboards.votes import TIE, Groups, Votes
 

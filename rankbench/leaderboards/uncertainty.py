@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.fitting import Fit, refitted
+from rankbench.leaderboards.fits.fitting import Fit, refitted
 from rankbench.leaderboards.votes import Groups
 
 DRAWS = 2000  # of scores, for what is said of ranks

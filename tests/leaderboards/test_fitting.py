@@ -8,10 +8,10 @@ from drawn_votes import drawn, drawn_rankings, votes_from
 from scipy.optimize import minimize
 
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.fitting import fitted, refitted
-from rankbench.leaderboards.likelihoods import LIKELIHOODS
-from rankbench.leaderboards.pairs import pairs_of
-from rankbench.leaderboards.problems import OfPairs, OfRankings, with_penalty
+from rankbench.leaderboards.fits.fitting import fitted, refitted
+from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
+from rankbench.leaderboards.fits.pairs import pairs_of
+from rankbench.leaderboards.fits.problems import OfPairs, OfRankings, with_penalty
 from rankbench.leaderboards.votes import Rankings, from_rankings
 
 MODELS = sorted(LIKELIHOODS)

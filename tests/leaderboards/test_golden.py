@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import rankbench
-from rankbench.leaderboards import classical
+from rankbench.leaderboards.fits import classical
 
 FOLDER = Path(os.environ.get("RANKBENCH_DATA", "nowhere")) / "llmfao"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs LLMFAO in RANKBENCH_DATA")

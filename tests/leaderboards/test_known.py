@@ -5,7 +5,7 @@ import pytest
 
 import rankbench
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.reading import votes_of
+from rankbench.leaderboards.sources.reading import votes_of
 
 
 def test_comparisons_are_votes_of_their_users():

@@ -103,6 +103,13 @@ def test_ranks_of_equal_scores_are_open():
     assert found.first == pytest.approx([0.25] * 4, abs=0.03)
 
 
+def test_the_chance_to_be_first_is_the_share_of_draws_in_which_it_is():
+    deviations = np.zeros((1000, 2))
+    deviations[:300, 1] = 2.0
+    found = ranks_of(np.array([1.0, 0.0]), Spread("judges", "bootstrap", 50, deviations.std(axis=0), deviations, 1.96))
+    assert found.first.tolist() == [0.7, 0.3]
+
+
 def test_ranks_within_groups():
     found = made([10, 10.1, 0, 0.1], [0.2] * 4)
     assert found.low.tolist() == [1, 1, 3, 3] and found.high.tolist() == [2, 2, 4, 4]

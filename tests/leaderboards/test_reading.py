@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.reading import Wanted, votes_of
+from rankbench.leaderboards.sources.reading import Wanted, votes_of
 from rankbench.leaderboards.votes import LEFT, RIGHT, TIE
 
 FRAME = pandas.DataFrame(

@@ -8,8 +8,8 @@ import scipy.sparse
 from scipy.special import expit
 
 from rankbench.core.contract import Floats, Int32s, Int64s
-from rankbench.leaderboards.likelihoods import Likelihood, softplus
-from rankbench.leaderboards.pairs import Pairs
+from rankbench.leaderboards.fits.likelihoods import Likelihood, softplus
+from rankbench.leaderboards.fits.pairs import Pairs
 from rankbench.leaderboards.votes import Groups, Rankings
 
 _BLOCK = 1 << 22  # entries of a block of rankings' curvatures

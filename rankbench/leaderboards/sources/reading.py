@@ -11,8 +11,8 @@ from rankbench.core.contract import Floats, Int8s, Int32s
 from rankbench.core.errors import UserError
 from rankbench.data.sources.headers import plain
 from rankbench.judging.sources import Source
-from rankbench.leaderboards import known, preflib
-from rankbench.leaderboards.tables import Column, Table, table_of
+from rankbench.leaderboards.sources import known, preflib
+from rankbench.leaderboards.sources.tables import Column, Table, table_of
 from rankbench.leaderboards.votes import LEFT, RIGHT, TIE, Groups, Names, Rankings, Votes, from_rankings
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.leaderboards.pairs import Pairs
-from rankbench.leaderboards.problems import Reweighted
+from rankbench.leaderboards.fits.pairs import Pairs
+from rankbench.leaderboards.fits.problems import Reweighted
 from rankbench.leaderboards.votes import LEFT, RIGHT, TIE, Votes
 
 _TOLERANCE = 1e-13  # relative change of an eigenvector at which to stop

@@ -7,7 +7,7 @@ import scipy.linalg
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.problems import Point, Problem, Reweighted, with_penalty
+from rankbench.leaderboards.fits.problems import Point, Problem, Reweighted, with_penalty
 
 _ITERATIONS = 100
 _HALVINGS = 60
