@@ -121,9 +121,7 @@ cdef inline double evaluate(
     windows.order comes in as any order, sorts fastest from a nearly right one, and is not used for listed pairs.
     """
     if task.levels == 0:
-        if task.loss == SQUARED_HINGE:
-            return _evaluate_listed(task, scores, degree, slope)
-        return _evaluate_smooth(task, scores, degree, slope)
+        return _evaluate_listed(task, scores, degree, slope)
     return _evaluate_all(task, scores, windows, degree, slope, memory)
 
 
@@ -134,10 +132,7 @@ cdef inline void curve(
     """out = H p, half the Hessian at these scores times a direction."""
     cdef Py_ssize_t i
     if task.levels == 0:
-        if task.loss == SQUARED_HINGE:
-            _curve_listed(task, scores, direction, out)
-        else:
-            _curve_smooth(task, scores, direction, out)
+        _curve_listed(task, scores, direction, out)
         return
     _window_sums(task, windows, direction, memory.above, memory.below, memory.sums)
     for i in range(task.n):
@@ -171,21 +166,36 @@ cdef inline double _evaluate_all(
 cdef inline double _evaluate_listed(
     const Task *task, const double *scores, double *degree, double *slope
 ) noexcept nogil:
-    """The same pair by pair: what a pair adds to the gradient and to the degrees is kept per item; O(pairs)."""
+    """The same pair by pair: what a pair adds to the gradient and to the degrees is kept per item; O(pairs).
+
+    Slope and degree are half of what the derivatives of the losses add up to.
+    """
     cdef Py_ssize_t i, pair
-    cdef double loss = 0.0, missing
+    cdef double loss = 0.0
+    cdef Parabola half
     cdef int32_t j, k
     for i in range(task.n):
         degree[i] = slope[i] = 0.0
     for pair in range(task.pairs):
         j, k = task.better[pair], task.worse[pair]
-        missing = max(0.0, 1.0 - scores[j] + scores[k])
-        loss += missing * missing
-        slope[j] -= missing
-        slope[k] += missing
-        degree[j] += missing > 0.0
-        degree[k] += missing > 0.0
+        half = _half_parabola(task.loss, scores[j], scores[k])
+        loss += half.value
+        slope[j] += half.slope
+        slope[k] -= half.slope
+        degree[j] += half.curvature
+        degree[k] += half.curvature
     return loss
+
+
+cdef inline Parabola _half_parabola(Loss loss, double better, double worse) noexcept nogil:
+    """The loss of a pair with half its slope and half its curvature by the margin."""
+    cdef double missing
+    cdef Parabola found
+    if loss == SQUARED_HINGE:
+        missing = max(0.0, 1.0 - better + worse)
+        return Parabola(missing * missing, -missing, missing > 0.0)
+    found = parabola_of(loss, better - worse, 1.0, 0.0, True)
+    return Parabola(found.value, 0.5 * found.slope, 0.5 * found.curvature)
 
 
 cdef inline void _curve_listed(
@@ -199,44 +209,10 @@ cdef inline void _curve_listed(
         out[i] = 0.0
     for pair in range(task.pairs):
         j, k = task.better[pair], task.worse[pair]
-        change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
-        out[j] += change
-        out[k] -= change
-
-
-cdef inline double _evaluate_smooth(
-    const Task *task, const double *scores, double *degree, double *slope
-) noexcept nogil:
-    """The same with any smooth loss: slope and degree are half of what the derivatives of the pairs add up to."""
-    cdef Py_ssize_t i, pair
-    cdef double loss = 0.0
-    cdef Parabola found
-    cdef int32_t j, k
-    for i in range(task.n):
-        degree[i] = slope[i] = 0.0
-    for pair in range(task.pairs):
-        j, k = task.better[pair], task.worse[pair]
-        found = parabola_of(task.loss, scores[j] - scores[k], 1.0, 0.0, True)
-        loss += found.value
-        slope[j] += 0.5 * found.slope
-        slope[k] -= 0.5 * found.slope
-        degree[j] += 0.5 * found.curvature
-        degree[k] += 0.5 * found.curvature
-    return loss
-
-
-cdef inline void _curve_smooth(
-    const Task *task, const double *scores, const double *direction, double *out
-) noexcept nogil:
-    """out = H p with any smooth loss, H being half the Hessian."""
-    cdef Py_ssize_t i, pair
-    cdef double change
-    cdef int32_t j, k
-    for i in range(task.n):
-        out[i] = 0.0
-    for pair in range(task.pairs):
-        j, k = task.better[pair], task.worse[pair]
-        change = 0.5 * curvature_of(task.loss, scores[j] - scores[k]) * (direction[j] - direction[k])
+        if task.loss == SQUARED_HINGE:
+            change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
+        else:
+            change = 0.5 * curvature_of(task.loss, scores[j] - scores[k]) * (direction[j] - direction[k])
         out[j] += change
         out[k] -= change
 

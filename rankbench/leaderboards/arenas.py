@@ -76,4 +76,5 @@ class Arena:
         none = np.zeros(0)
         pairs = Pairs(self.items, left, right, seen, seen, np.ones((size, int(side))), none.astype(np.int64),
                       none.astype(np.int8), none)  # fmt: skip
-        return fitted(OfPairs(pairs, LIKELIHOODS[model])).scores
+        names = ("side",) * side + ("ties",) * LIKELIHOODS[model].has_ties
+        return fitted(OfPairs(pairs, LIKELIHOODS[model], names)).scores

@@ -96,6 +96,9 @@ def weighed(votes: Votes, choices: Choices) -> tuple[Votes, Estimated]:
     if silent:
         kept = kept.where(kept.weights > 0)
     found = estimated(kept, replace(choices, model=first.model if first.model != "plackett-luce" else "bradley-terry"))
-    remark = "Each judge's votes are weighed by how well they agree with the others'"
+    remark = (
+        "Each judge's votes are weighed by how well they agree with the others'; the weights come from the same votes, "
+        "so that intervals are too narrow: where all items were equal, they held 87 % of the time"
+    )
     remark += f"; {silent} judges who do not agree at all are left out" if silent else ""
     return kept, replace(found, remarks=(*found.remarks, remark))

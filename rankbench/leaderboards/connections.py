@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from rankbench.core.contract import Floats, Int64s
+from rankbench.core.contract import Flags, Floats, Int64s
 from rankbench.leaderboards.votes import Names
 
 _SHOWN = 5
@@ -20,6 +20,7 @@ class Connections:
     parts: Int64s  # the group of each item
     n_parts: int
     bounded: bool  # whether scores of maximal likelihood exist
+    loose: Flags  # the items that no way of wins leads to, or from, and all if no two items have won back and forth
     undefeated: Int64s
     winless: Int64s
 
@@ -31,9 +32,11 @@ class Connections:
         """
         graph = scipy.sparse.csr_array(wins > 0)
         n_parts, parts = connected_components(graph, directed=True, connection="weak")
-        n_strong, _ = connected_components(graph, directed=True, connection="strong")
+        n_strong, strong = connected_components(graph, directed=True, connection="strong")
+        sizes = np.bincount(strong)
+        loose = (strong != sizes.argmax()) | (sizes.max() == 1)
         won, lost = wins.sum(axis=1) > 0, wins.sum(axis=0) > 0
-        return cls(parts, int(n_parts), n_strong == n_parts == 1, np.flatnonzero(won & ~lost),
+        return cls(parts, int(n_parts), n_strong == n_parts == 1, loose, np.flatnonzero(won & ~lost),
                    np.flatnonzero(lost & ~won))  # fmt: skip
 
     def remarks(self, items: Names) -> Iterator[str]:

@@ -16,7 +16,7 @@ from rankbench.leaderboards.by_judge import judges_of, weighed
 from rankbench.leaderboards.models import Choices, Estimated, estimated
 from rankbench.leaderboards.proposing import proposals
 from rankbench.leaderboards.ranks import Ranks, ranks_of
-from rankbench.leaderboards.uncertainty import DRAWS
+from rankbench.leaderboards.uncertainty import DRAWS, root, students
 from rankbench.leaderboards.votes import LEFT, TIE, Votes
 from rankbench.report.render.tables import Sheet, csv_text, to_latex, to_markdown
 
@@ -237,7 +237,8 @@ class Leaderboard:
         number = votes.counts.sum()
         ties = votes.counts[votes.outcome == TIE].sum() / number
         judges = "" if votes.judges is None else f" by {len(votes.judges.names):,} judges"
-        return f"{number:,.0f} comparisons of {votes.n_items:,} items{judges}, {ties:.1%} of them tied"
+        what = "comparison" if number == 1 else "comparisons"
+        return f"{number:,.0f} {what} of {votes.n_items:,} items{judges}, {ties:.1%} of them tied"
 
     def _effects(self) -> list[str]:
         """What the parameters beside the scores say."""
@@ -327,7 +328,8 @@ def _errors_of_difference(one: Leaderboard, other: Leaderboard, left: Int64s, ri
         nothing = np.zeros(len(left))
         judges = sorted({*influences[0], *influences[1]})
         apart = np.stack([influences[1].get(name, nothing) - influences[0].get(name, nothing) for name in judges])
-        drawn = np.random.default_rng(0).standard_normal((DRAWS, len(judges))) @ apart
+        freedom = min(_freedom(one), _freedom(other))
+        drawn = students(np.random.default_rng(0), DRAWS, len(left), freedom) @ root(apart.T @ apart)
         errors = np.sqrt((apart**2).sum(axis=0))
     else:
         first, second = _deviations(one, left), _deviations(other, right)
@@ -336,6 +338,10 @@ def _errors_of_difference(one: Leaderboard, other: Leaderboard, left: Int64s, ri
         errors = drawn.std(axis=0)
     scaled = np.divide(np.abs(drawn), errors, out=np.zeros_like(drawn), where=errors > 0)
     return errors, float(np.quantile(scaled.max(axis=1), 0.95))
+
+
+def _freedom(board: Leaderboard) -> float:
+    return np.inf if board.estimated.spread is None else board.estimated.spread.freedom
 
 
 def _influences(board: Leaderboard, places: Int64s) -> dict[str, Floats] | None:

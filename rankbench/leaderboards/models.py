@@ -20,6 +20,11 @@ Intervals = Literal["auto", "sandwich", "bootstrap", "none"]
 MODELS = (*LIKELIHOODS, "plackett-luce", *classical.OF_TABLES, "elo")
 _MOST_ITEMS = 5_000
 _PENALTY = 1.0
+_NOT_DRAWN = (
+    "A bootstrap cannot draw votes that nobody cast: intervals and ranks of items that never lost or never won are too "
+    "narrow"
+)
+_RARE = 10  # comparisons of an item
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,15 @@ def estimated(votes: Votes, choices: Choices) -> Estimated:
     name = choices.model if choices.model != "auto" else _usual(votes)
     groups, few = _groups(votes, choices)
     found = _of_likelihood if name in LIKELIHOODS or name == "plackett-luce" else _of_table
-    remarks = [*connections.remarks(votes.items), *few]
+    remarks = [*connections.remarks(votes.items), *few, *_rarely_compared(wins)]
     return found(votes, pairs, name, groups, choices, (wins, connections, remarks))
+
+
+def _rarely_compared(wins: Floats) -> list[str]:
+    """A remark if some items have so few comparisons that no interval can be trusted."""
+    rare = int(((wins + wins.T).sum(axis=1) < _RARE).sum())
+    items = "1 item has" if rare == 1 else f"{rare} items have"
+    return [f"{items} fewer than {_RARE} comparisons: intervals and ranks are rough there"] if rare else []
 
 
 _Facts = tuple[Floats, Connections, list[str]]
@@ -126,8 +138,9 @@ def _of_likelihood(
     spread = None
     if choices.intervals == "bootstrap":
         spread = bootstrap(fit, groups, single, choices.seed, choices.resamples)
+        remarks += [] if connections.bounded else [_NOT_DRAWN]
     elif choices.intervals != "none":
-        spread = sandwich(fit, groups, single, choices.seed)
+        spread = sandwich(fit, groups, single, choices.seed, connections.loose)
     title = "Plackett-Luce" if name == "plackett-luce" else LIKELIHOODS[name].title
     return Estimated(name, title, fit.scores, spread, fit, wins, tuple(remarks))
 
@@ -158,7 +171,7 @@ def _of_table(
     votes: Votes, pairs: Pairs, name: str, groups: Groups | None, choices: Choices, facts: _Facts
 ) -> Estimated:
     """Scores that are no maximum of a likelihood, whose intervals are a bootstrap's."""
-    wins, _, remarks = facts
+    wins, connections, remarks = facts
     if choices.side or votes.covariates is not None:
         raise UserError(
             f"{name} takes no advantage of a side and no covariates", remedy="take bradley-terry or davidson"
@@ -175,6 +188,7 @@ def _of_table(
         block = classical.redrawn(pairs, reweighted, score, np.random.default_rng(choices.seed))
         of, number = ("comparisons", 0) if groups is None else ("judges", len(groups.names))
         spread = resampled(block, score(wins), choices.resamples, 32, of, number)
+        remarks += [] if connections.bounded else [_NOT_DRAWN]
     title = {"counting": "Number of wins", "win-rate": "Mean share of wins", "eigen": "Eigenvector",
              "pagerank": "PageRank"}[name]  # fmt: skip
     return Estimated(name, title, score(wins), spread, None, wins, tuple(remarks))

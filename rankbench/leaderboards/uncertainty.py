@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import expit, stdtrit
 
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
 from rankbench.leaderboards.fits.fitting import Fit, refitted
 from rankbench.leaderboards.votes import Groups
@@ -34,6 +34,7 @@ class Spread:
     reach: float
     covariance: Floats | None = None
     influences: Floats | None = None  # of each judge on each score, whose squares sum to the variances
+    freedom: float = np.inf  # degrees of freedom of the errors
     low: Floats | None = None
     high: Floats | None = None
 
@@ -69,33 +70,50 @@ class Spread:
         return self.of == "judges" and self.groups < _FEW
 
 
-def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int) -> Spread:
+def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Flags | None = None) -> Spread:
     """Errors that hold whatever the spread of the votes is: H^-1 (sum of g g') H^-1, with g the gradient of a judge.
 
     Votes of one judge are taken together, since they are not independent; without judges each vote is one of its own.
-    With J judges the sum is multiplied by J / (J - 1), and intervals use Student's t with J - 1 degrees of freedom,
-    where J = (sum of n)^2 / (sum of n^2) for judges with n votes each: some judges with most of the votes are few.
+    A judge's gradient is divided by 1 - the judge's share of the votes, which is what leaving this judge out would
+    change (the jackknife of clusters) if all had compared the same pairs. Intervals use Student's t with J - 1 degrees
+    of freedom, J = (sum of n)^2 / (sum of n^2) for judges with n votes each: some with most of the votes are few.
     """
     n = fit.problem.n_items
     rng = np.random.default_rng(seed)
     centring = np.eye(n) - 1 / n
     inverse = centring @ fit.inverse[:n]
+    extra = _of_penalty(fit, centring, loose)
     if groups is None:
-        covariance = inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T
+        covariance = inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T + extra
         normals = rng.standard_normal((DRAWS, n))
-        deviations = normals @ _root(covariance)
+        deviations = normals @ root(covariance)
         return Spread(single, "sandwich", 0, _errors(covariance), deviations, stdtrit(np.inf, 0.975), covariance)
     sizes = groups.sizes
     judges = max(2.0, sizes.sum() ** 2 / (sizes**2).sum())
-    correction = np.sqrt(judges / (judges - 1))
-    influences = -correction * (fit.problem.by_group(fit.parameters, groups) @ inverse.T)
-    covariance = influences.T @ influences
-    shrink = np.sqrt(rng.chisquare(judges - 1, DRAWS) / (judges - 1))[:, None]
-    deviations = rng.standard_normal((DRAWS, n)) @ _root(covariance) / shrink
-    reach = stdtrit(judges - 1, 0.975)
-    return Spread(
-        "judges", "sandwich", len(groups.names), _errors(covariance), deviations, reach, covariance, influences
-    )
+    left = np.maximum(1 - sizes / sizes.sum(), 0.5)  # more than half the votes are no sample of judges any more
+    influences = -(fit.problem.by_group(fit.parameters, groups) @ inverse.T) / left[:, None]
+    covariance = influences.T @ influences + extra
+    deviations = students(rng, DRAWS, n, judges - 1) @ root(covariance)
+    found = _errors(covariance)
+    freedom = judges - 1
+    return Spread("judges", "sandwich", len(groups.names), found, deviations, stdtrit(freedom, 0.975), covariance,
+                  None if fit.penalty else influences, freedom)  # fmt: skip
+
+
+def _of_penalty(fit: Fit, centring: Floats, loose: Flags | None) -> Floats:
+    """What a penalty adds to the covariance: its own curvature, and for loose items the inverse Hessian.
+
+    The votes on an item that never lost fit a high score without an error, so that their squared gradients say nothing
+    about how high it may be.
+    """
+    n = fit.problem.n_items
+    if not fit.penalty:
+        return np.zeros((n, n))
+    p = expit(fit.parameters[:n])
+    own = centring @ fit.inverse[:n, :n]
+    items = centring * (np.zeros(n) if loose is None else loose)
+    found: Floats = (own * (fit.penalty * p * (1 - p))) @ own.T + items @ fit.inverse[:n, :n] @ items.T
+    return found
 
 
 def bootstrap(fit: Fit, groups: Groups | None, single: str, seed: int, draws: int = RESAMPLES) -> Spread:
@@ -124,8 +142,16 @@ def resampled(block: Callable[[int], Floats], scores: Floats, draws: int, size: 
     drawn = np.concatenate([block(count) for count in counts])
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     deviations = drawn - scores
-    return Spread(of, "bootstrap", groups, drawn.std(axis=0, ddof=1), deviations, stdtrit(np.inf, 0.975), None, None,
-                  low, high)  # fmt: skip
+    return Spread(of, "bootstrap", groups, drawn.std(axis=0, ddof=1), deviations, stdtrit(np.inf, 0.975), low=low,
+                  high=high)  # fmt: skip
+
+
+def students(rng: np.random.Generator, draws: int, size: int, freedom: float) -> Floats:
+    """Normal numbers (draw x size), each draw divided by the root of a chi-square over its degrees of freedom."""
+    normals: Floats = rng.standard_normal((draws, size))
+    if np.isfinite(freedom):
+        normals /= np.sqrt(rng.chisquare(freedom, draws) / freedom)[:, None]
+    return normals
 
 
 def _errors(covariance: Floats) -> Floats:
@@ -133,7 +159,7 @@ def _errors(covariance: Floats) -> Floats:
     return found
 
 
-def _root(covariance: Floats) -> Floats:
+def root(covariance: Floats) -> Floats:
     """A matrix R with R' R the covariance."""
     values, vectors = np.linalg.eigh(covariance)
     found: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

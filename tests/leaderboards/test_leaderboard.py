@@ -131,6 +131,32 @@ def test_items_that_nothing_bounds_are_named_and_penalised():
         board_of(board.votes, penalty=0.0)
 
 
+def test_one_comparison_tells_nothing_apart():
+    board = board_of(votes_from([(0, 1, 0)]))
+    assert board.frame["tier"].tolist() == [1, 1] and board.frame["rank_high"].tolist() == [2, 2]
+    assert board.frame["low"][0] < 0 < board.frame["high"][0]
+    assert "1 comparison of 2 items" in board.remarks[0]
+    assert any("2 items have fewer than 10 comparisons" in line for line in board.remarks)
+
+
+def test_an_item_that_never_lost_has_a_wide_interval_and_the_others_keep_theirs():
+    votes = drawn(ties=False)
+    rows = [(a, b, outcome) for a, b, outcome in zip(votes.left, votes.right, votes.outcome, strict=True)]
+    judges = votes.judges.codes.tolist()
+    plain = board_of(votes_from(rows, judges), penalty=1.0).frame.set_index("item")
+    more = board_of(votes_from([*rows, (6, 0, 0), (6, 1, 0)], [*judges, 0, 1])).frame.set_index("item")
+    widths = [(frame["high"] - frame["low"]) for frame in (plain, more)]
+    assert widths[1]["i6"] > 4 * widths[1]["i3"]
+    assert widths[1]["i3"] < 3 * widths[0]["i3"]  # the average item, which scores are relative to, has moved
+
+
+@pytest.mark.parametrize("how", [{"model": "win-rate", "resamples": 50}, {"intervals": "bootstrap", "resamples": 50}])
+def test_a_bootstrap_says_what_it_cannot_draw(how):
+    votes = votes_from([(0, 1, 0), (1, 2, 0), (2, 1, 0), (1, 2, 0)])
+    assert any("cannot draw votes that nobody cast" in line for line in board_of(votes, **how).remarks)
+    assert not any("nobody cast" in line for line in board_of(drawn(), **how).remarks)
+
+
 def test_groups_that_no_comparison_connects_are_named():
     votes = votes_from([(0, 1, 0), (1, 0, 0), (0, 1, 0), (2, 3, 0), (3, 2, 0), (1, 4, 0), (4, 1, 0)])
     assert "2 groups of items are not connected" in " ".join(board_of(votes).remarks)
@@ -398,3 +424,27 @@ def test_intervals_cover_the_truth_where_judges_have_tastes(arena, model):
     assert 0.93 <= np.mean(covered) <= 0.97
     assert np.mean(ranked) >= 0.95
     assert np.mean(narrow) < 0.93, "comparisons of one judge are not independent"
+
+
+EQUAL = [
+    Arena(items=10, judges=20, comparisons=1_000, quality=0.0),
+    Arena(items=20, judges=100, comparisons=4_000, quality=0.0),
+    Arena(items=10, judges=10, comparisons=30, quality=0.0, ties=-20.0),
+    Arena(items=2, judges=1, comparisons=5, quality=0.0, ties=-20.0),
+]
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("arena", EQUAL, ids=str)
+def test_equal_items_are_seldom_called_different(arena):
+    """In at most 5 % of leaderboards and of comparisons of two leaderboards, within what 300 draws can tell."""
+    tiers = differ = 0
+    for draw in range(300):
+        votes = arena.votes(7, draw)
+        board = board_of(votes, model="bradley-terry")
+        tiers += (board.ranks.tier > 1).any()
+        half = np.random.default_rng(draw).random(len(votes)) < 0.5
+        if arena.comparisons > 100:
+            one, other = (board_of(votes.where(rows), model="bradley-terry") for rows in (half, ~half))
+            differ += (one.compare(other)["verdict"] != "open").any()
+    assert tiers / 300 < 0.09 and differ / 300 < 0.09

@@ -141,6 +141,40 @@ def test_rankings_with_a_row_for_each_item():
     assert votes.judges.names[votes.judges.codes].tolist().count("u") == 3
 
 
+def test_rankings_are_repeated_by_their_counts():
+    frame = pandas.DataFrame({"ranking": ["a > b", "b > a", "a > b > c"], "count": [3, 0, 1]})
+    votes = votes_of(frame)
+    assert sorted(told(votes)) == sorted([("a", "b", LEFT)] * 4 + [("a", "c", LEFT), ("b", "c", LEFT)])
+    assert len(votes.judges.names) == 4
+    judged = votes_of(frame.assign(judge=["u", "v", "u"]))
+    assert judged.judges.names[judged.judges.codes].tolist() == ["u"] * 6
+
+
+RANKINGS = pandas.DataFrame({"judge": ["u", "v"], "ranking": ["a > b", "b > a"], "topic": ["x", "y"]})
+RANKS = pandas.DataFrame({"judge": ["u", "u"], "item": ["a", "b"], "rank": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted", "message"),
+    [
+        (RANKINGS, Wanted(by="topic"), r"has no categories \(topic\)"),
+        (RANKS, Wanted(covariates=("length",)), r"has no covariates \(length\)"),
+        ("btl[users=5,items=4,comparisons=3,rank=1]", Wanted(by="topic"), r"has no categories \(topic\)"),
+        (RANKINGS.assign(weight=1), Wanted(), "rankings have no weight"),
+        (RANKS.assign(count=1), Wanted(), "rankings have no count"),
+    ],
+)
+def test_what_rankings_have_not_is_refused_and_not_passed_over(data, wanted, message):
+    with pytest.raises(UserError, match=message):
+        votes_of(data, wanted=wanted)
+
+
+def test_columns_that_are_given_go_before_usual_names():
+    frame = FRAME.assign(best=["c", "a", "b"], worst=["a", "b", "c"])
+    votes = votes_of(frame, {"winner": "best", "loser": "worst"})
+    assert told(votes) == [("c", "a", LEFT), ("a", "b", LEFT), ("b", "c", LEFT)]
+
+
 NEW = "# NUMBER ALTERNATIVES: 3\n# ALTERNATIVE NAME 1: ham\n# ALTERNATIVE NAME 2: egg\n# ALTERNATIVE NAME 3: jam\n"
 OLD = "3\n1,ham\n2,egg\n3,jam\n3,3,2\n"
 

@@ -42,7 +42,7 @@ class Fit:
     @property
     def beside(self) -> dict[str, float]:
         """The other parameters by name."""
-        return dict(zip(self.problem.names, map(float, self.parameters[self.problem.n_items :]), strict=False))
+        return dict(zip(self.problem.names, map(float, self.parameters[self.problem.n_items :]), strict=True))
 
 
 def fitted(problem: Problem, penalty: float = 0.0) -> Fit:

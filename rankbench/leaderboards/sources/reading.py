@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from rankbench.leaderboards.sources import known, preflib
 from rankbench.leaderboards.sources.tables import Column, Table, table_of
 from rankbench.leaderboards.votes import LEFT, RIGHT, TIE, Groups, Names, Rankings, Votes, from_rankings
 
-if TYPE_CHECKING:
-    pass
-
 _NAMES: Mapping[str, str] = {  # of columns without case and punctuation, the most telling ones first
     "left": "left leftitem modela modelx itema itemx playera teama a x item1 model1 first",
     "right": "right rightitem modelb modely itemb itemy playerb teamb b y item2 model2 second",
@@ -25,7 +22,7 @@ _NAMES: Mapping[str, str] = {  # of columns without case and punctuation, the mo
     "loser": "loser worse worseitem rejected",
     "judge": "judge judgeid worker workerid annotator annotatorid rater raterid evaluator user userid voter voterid "
     "respondent labeler labelerid assessor reviewer person",
-    "count": "count counts times frequency",
+    "count": "count counts frequency",
     "weight": "weight weights",
     "ranking": "ranking order ranked",
     "item": "item itemid alternative model candidate option",
@@ -46,22 +43,33 @@ class Wanted:
     by: str = ""  # the column of categories
     covariates: tuple[str, ...] = ()
 
+    def refuse(self, called: str) -> None:
+        """Raise an error if something is wanted, of votes that have nothing beside."""
+        for what, name in (("categories", self.by), ("covariates", ", ".join(self.covariates))):
+            if name:
+                raise UserError(
+                    f"{called} has no {what} ({name}): they belong to a table with a row for each comparison"
+                )
+
 
 def votes_of(data: Any, columns: Mapping[str, str] | None = None, wanted: Wanted | None = None) -> Votes:
     """The votes in a file or table; `columns` says which column has which role, where names do not tell."""
     if isinstance(data, Votes):
         return data
+    wanted = wanted or Wanted()
     if isinstance(data, str) and known.is_known(data):
         named = known.votes_of(data)
         if isinstance(named, Votes):
+            wanted.refuse(data)
             return named
         data = named
     source = Source.of(data)
     given = {**source.given, **(columns or {})}
     if isinstance(source.data, Path) and source.data.suffix.lower() in preflib.ENDINGS:
+        wanted.refuse(source.called)
         return preflib.votes_of(source.data)
     called = source.called if isinstance(source.data, Path) else "the table"
-    return _Reader(table_of(source, called), given, wanted or Wanted()).votes()
+    return _Reader(table_of(source, called), given, wanted).votes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +87,18 @@ class _Reader:
             raise UserError(f"{self.table.called}: unknown setting {unknown[0]!r}",
                             remedy=f"known: {', '.join(_NAMES)}")  # fmt: skip
         roles = self._roles()
-        shape = next((one for one in _SHAPES if set(one) <= set(roles)), None)
-        if shape is None:
+        shapes = [one for one in _SHAPES if set(one) <= set(roles)]
+        if not shapes:
             raise UserError(
                 f"{self.table.called} has no comparisons: its columns are {', '.join(self.table.names) or 'none'}",
                 remedy=f"it needs {_WANTED}; say which column is which: FILE[winner=NAME,loser=NAME]",
             )
         if not self.table.rows:
             raise UserError(f"{self.table.called} has no rows", remedy="give it a row for each comparison")
+        shape = max(shapes, key=lambda one: len(set(one) & set(self.given)))  # the first one, if columns are not given
         if shape in (("ranking",), ("item", "rank")):
-            return self._rankings(roles)
+            self.wanted.refuse(self.table.called)
+            return self._orders(roles) if shape == ("ranking",) else self._ranks(roles)
         return self._comparisons(roles, shape)
 
     def _roles(self) -> dict[str, str]:
@@ -234,14 +244,29 @@ class _Reader:
                 remedy="write left, right or tie, or the winner's name as it stands in its column",
             )
 
-    def _rankings(self, roles: Mapping[str, str]) -> Votes:
-        """The votes of a table with a ranking in each row, or with a row for each item of a ranking."""
-        if "ranking" in roles:
-            column = self.table.texts(roles["ranking"], "ranking")
-            self._check_known(column)
-            orders = [preflib.order_of_text(str(name)) for name in column.names]
-            return preflib.votes_of_orders([orders[code] for code in column.codes], self.table.place,
-                                           self._judges(roles))  # fmt: skip
+    def _orders(self, roles: Mapping[str, str]) -> Votes:
+        """The votes of a table with a ranking in each row, which counts as often as the column of counts says."""
+        self._refuse_amounts(roles, "weight")
+        column, judges = self.table.texts(roles["ranking"], "ranking"), self._judges(roles)
+        self._check_known(column)
+        orders = [preflib.order_of_text(str(name)) for name in column.names]
+        rows = np.arange(self.table.rows)
+        if "count" in roles:
+            rows = np.repeat(rows, self._positive(roles["count"], "count").astype(np.int64))
+        repeated = None if judges is None else Groups(judges.names, judges.codes[rows])
+        given = [orders[code] for code in column.codes[rows]]
+        return preflib.votes_of_orders(given, lambda ranking: self.table.place(int(rows[ranking])), repeated)
+
+    def _refuse_amounts(self, roles: Mapping[str, str], *amounts: str) -> None:
+        """Raise an error if rankings have a column of amounts that would be passed over."""
+        for role in amounts:
+            if role in roles:
+                raise UserError(f"{self.table.called}: rankings have no {role} (column {roles[role]!r})",
+                                remedy="leave the column out")  # fmt: skip
+
+    def _ranks(self, roles: Mapping[str, str]) -> Votes:
+        """The votes of a table with a row for each item of a judge's ranking."""
+        self._refuse_amounts(roles, "count", "weight")
         if "judge" not in roles:
             raise UserError(f"{self.table.called} has ranks of items, and no column says whose ranking they belong to",
                             remedy="name it: FILE[judge=NAME]")  # fmt: skip
