@@ -174,11 +174,12 @@ cdef inline double _evaluate_listed(
     cdef double loss = 0.0
     cdef Parabola half
     cdef int32_t j, k
+    cdef Loss kind = task.loss
     for i in range(task.n):
         degree[i] = slope[i] = 0.0
     for pair in range(task.pairs):
         j, k = task.better[pair], task.worse[pair]
-        half = _half_parabola(task.loss, scores[j], scores[k])
+        half = _half_parabola(kind, scores[j], scores[k])
         loss += half.value
         slope[j] += half.slope
         slope[k] -= half.slope
@@ -205,11 +206,12 @@ cdef inline void _curve_listed(
     cdef Py_ssize_t i, pair
     cdef double change
     cdef int32_t j, k
+    cdef bint hinge = task.loss == SQUARED_HINGE
     for i in range(task.n):
         out[i] = 0.0
     for pair in range(task.pairs):
         j, k = task.better[pair], task.worse[pair]
-        if task.loss == SQUARED_HINGE:
+        if hinge:
             change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
         else:
             change = 0.5 * curvature_of(task.loss, scores[j] - scores[k]) * (direction[j] - direction[k])
