@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from scipy.special import expit
 
 from rankbench import explanations, models, new_users
 from rankbench.arrays import soundness
@@ -18,8 +19,9 @@ from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.brief import as_html
 from rankbench.core.contract import Flags, Floats, FoldsIn, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
 from rankbench.core.errors import UserError
-from rankbench.data.views import Labels, View, accepted
+from rankbench.data.views import Comparisons, Labels, View, accepted
 from rankbench.metrics.catalogue import seen_items
+from rankbench.metrics.reliability import gaps_of, slope_of
 from rankbench.names import checked_threads
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 Kind = Literal["user", "item"]
 _IDS: dict[Kind, str] = {"user": "ids.users", "item": "ids.items"}  # arrays in a file; no field of a model is so named
 _SEEN = ("seen.indptr", "seen.items", "seen.n_items")
-_SOLVER = "solver"
+_SOLVER, _SLOPE = "solver", "slope"
 _BLOCK = 1 << 20  # scores in memory at a time, 8 MiB; more if one user has more items
 _COMPARED = 100_000  # ids that a wrong one is compared with, to suggest the most similar
 
@@ -60,7 +62,8 @@ class Seen:
 class Fitted:
     """A model with the ids by which its data knows users and items, and with what users have seen in training.
 
-    `score` and `score_all` are the model's own, by numbers from 0. Where ids are None, the numbers are the ids.
+    `score` and `score_all` are the model's own times `slope`, by numbers from 0. Where ids are None, the numbers are
+    the ids.
     """
 
     model: Any
@@ -68,6 +71,7 @@ class Fitted:
     item_ids: Labels = None
     seen: Seen | None = None  # None: unknown, as in files of older models
     solver: FoldsIn | None = None  # of the model, if it can fit more users to it
+    slope: float = 1.0  # what the model's scores are multiplied by, so that their chances can be believed
 
     @classmethod
     def of(cls, model: Model, train: View, seen: View | None = None, solver: object = None) -> "Fitted":
@@ -93,18 +97,41 @@ class Fitted:
     def score(self, users: Ints, items: Ints) -> Floats:
         """The model's score of each pair, by numbers from 0."""
         scores: Floats = self.model.score(users, items)
-        return scores
+        return scores if self.slope == 1 else self.slope * scores
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """users x items: the model's scores of all items for these users, by numbers from 0."""
         if isinstance(self.model, ScoresAll):
-            return self.model.score_all(users, threads)
+            scores = self.model.score_all(users, threads)
+            return scores if self.slope == 1 else self.slope * scores
         items = np.tile(np.arange(self.n_items, dtype=np.int32), len(users))
         return self.score(np.repeat(users, self.n_items), items).reshape(len(users), self.n_items)
 
     def score_ids(self, users: Any, items: Any) -> Floats:
         """The model's score of each pair, by ids; one id goes with several."""
         return self.score(*np.broadcast_arrays(self._numbers("user", users), self._numbers("item", items)))
+
+    def chances(self, users: Any, items: Any, others: Any) -> Floats:
+        """The chance that each user prefers the item to the other one, 1 / (1 + e^-d), d the difference of their scores.
+
+        It is one for models of chances, such as `global[loss=logistic]` and `frsvm[loss=logistic]`, without a penalty
+        that is too strong; other models need `calibrated` before. One id goes with several.
+        """
+        whose, one, other = np.broadcast_arrays(
+            *(self._numbers(kind, ids) for kind, ids in (("user", users), ("item", items), ("item", others)))
+        )
+        found: Floats = expit(self.score(whose, one) - self.score(whose, other))
+        return found
+
+    def calibrated(self, comparisons: Comparisons) -> "Fitted":
+        """The same model with its scores on the scale on which its chances make these comparisons most likely.
+
+        No order changes. The comparisons must not have been trained on: `split.validation`, or a part of the training
+        part that was held out.
+        """
+        if not isinstance(comparisons, Comparisons):
+            raise UserError(f"chances are fitted to Comparisons, not to {type(comparisons).__name__}")
+        return replace(self, slope=slope_of(gaps_of(self.model, comparisons)))
 
     def recommend(
         self,
@@ -209,10 +236,9 @@ class Fitted:
         """The rows of `why` for one item."""
         names = _named(found.numbers, self.item_ids) if found.kind == "item" else found.numbers
         about = _named(np.array([user]), self.user_ids)[0], _named(np.array([item]), self.item_ids)[0]
-        yield from (
-            (*about, f"{found.kind} {name}", float(value)) for name, value in zip(names, found.values, strict=True)
-        )
-        yield from ((*about, name, value) for name, value in found.others.items())
+        values = zip(names, found.values, strict=True)
+        yield from ((*about, f"{found.kind} {name}", self.slope * float(value)) for name, value in values)
+        yield from ((*about, name, self.slope * value) for name, value in found.others.items())
 
     def fold_in(self, ratings: View | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
         """The same model for users it was not trained on, from their ratings or comparisons; its items stay.
@@ -241,7 +267,7 @@ class Fitted:
         if type(view) not in accepted(self.solver):
             raise UserError(f"{type(self.solver).__name__} learns from ratings, and these are comparisons")
         model = self.solver.fold_in(self.model, view, threads)
-        return Fitted(model, view.user_ids, self.item_ids, Seen.of(view), self.solver)
+        return replace(self, model=model, user_ids=view.user_ids, seen=Seen.of(view))
 
     def with_items(self, features: Any, item_ids: Any = None) -> "Fitted":
         """The same model with more items, which it scores by these features, one row per item.
@@ -267,7 +293,8 @@ class Fitted:
         extended = _stacked(known, features)
         model = replace(self.model, **{models.FEATURES[type(self.model).__name__]: extended})
         seen = None if self.seen is None else replace(self.seen, n_items=extended.shape[0])
-        found = Fitted(model, self.user_ids, _joined(self.item_ids, item_ids, features.shape[0]), seen, self.solver)
+        ids = _joined(self.item_ids, item_ids, features.shape[0])
+        found = replace(self, model=model, item_ids=ids, seen=seen)
         found.validate()
         return found
 
@@ -285,6 +312,8 @@ class Fitted:
     def validate(self) -> None:
         """Raise an error unless the model is sound, and the ids are distinct and those of its users and items."""
         self.model.validate()
+        if not 0 < self.slope < np.inf:
+            raise UserError(f"the slope of its scores is {self.slope:g}, not a positive number")
         for kind in _IDS:
             _check_ids(kind, self._ids(kind))
         if self.seen is not None:
@@ -414,7 +443,8 @@ def load(path: str | Path) -> Fitted:
     seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
     try:
         solver = new_users.named(str(arrays[_SOLVER])) if _SOLVER in arrays else None
-        found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen, solver)
+        slope = float(arrays.get(_SLOPE, np.array(1.0)))
+        found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen, solver, slope)
         found.validate()
     except UserError as error:
         raise models.unsound(path, error) from None
@@ -428,7 +458,8 @@ def _beside(model: Fitted) -> Arrays:
         _check_writable(kind, model._ids(kind))
     ids = {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
     solver = None if model.solver is None else new_users.name_of(model.solver)
-    values = dict(zip(_SEEN, seen, strict=False)) | ids | {_SOLVER: solver}
+    slope = None if model.slope == 1 else model.slope
+    values = dict(zip(_SEEN, seen, strict=False)) | ids | {_SOLVER: solver, _SLOPE: slope}
     return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
 

@@ -9,7 +9,8 @@ import pandas
 from turns import Measure, Row, in_turns, seconds
 
 import rankbench
-from rankbench.leaderboards.arenas import Arena
+from rankbench.data.synthetic.arena import Arena
+from rankbench.leaderboards.arenas import votes_of
 from rankbench.leaderboards.fits.fitting import fitted
 from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
 from rankbench.leaderboards.fits.pairs import pairs_of
@@ -22,7 +23,7 @@ _RESAMPLES = 1_000
 
 def leaderboards(repeats: int) -> Iterator[Row | Measure]:
     """A fit from a table in memory, and a bootstrap over judges."""
-    votes = _ARENA.votes(0)
+    votes = votes_of(_ARENA, 0)
     frame = pandas.DataFrame({side: votes.items[codes] for side, codes in
                               (("left", votes.left), ("right", votes.right))}, dtype="str")  # fmt: skip
     frame["winner"] = pandas.Series(np.array(["left", "right", "tie"])[votes.outcome], dtype="str")
@@ -49,7 +50,7 @@ def leaderboards(repeats: int) -> Iterator[Row | Measure]:
 
 def _dense(repeats: int) -> Row:
     """The fit alone, from the table of wins."""
-    votes = _ARENA.votes(0)
+    votes = votes_of(_ARENA, 0)
     wins = np.zeros((votes.n_items,) * 2)
     decided = votes.outcome < 2
     winner, loser = (

@@ -20,6 +20,7 @@ DATASETS = Registry(
         "monotone": "rankbench.data.synthetic:Monotone",
         "partial-orders": "rankbench.data.synthetic:PartialOrders",
         "magnitudes": "rankbench.data.synthetic:Magnitudes",
+        "arena": "rankbench.data.synthetic.arena:Arena",
         "lookalike:": "rankbench.data.synthetic:Lookalike",
         "ml-100k": "rankbench.data.sources.ml_100k:MovieLens100K",
         "ml-1m": "rankbench.data.sources.ml_1m:MovieLens1M",
@@ -40,6 +41,8 @@ DATASETS = Registry(
         "parquet:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "arrow:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "pairs:": "rankbench.data.sources.csv_pairs:OwnPairs",
+        "votes:": "rankbench.leaderboards.sources.own_votes:OwnVotes",
+        "preflib:": "rankbench.leaderboards.sources.own_votes:OwnVotes",
     },
     "rankbench.datasets",
     "rankbench list datasets",
@@ -69,15 +72,19 @@ def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
     """
     named = DATASETS.resolve(name) if isinstance(name, str) else name
     source: Source = named.record
-    anew = (repetition,) if repetition and drawn_anew(named) else ()
-    rng = stream(seed, "data", named.identity, source.version, *anew)
     try:
-        return source.view(rng)
+        return source.view(generator(named, seed, repetition))
     except UserError:
         raise
     except Exception as error:  # a user's own data set may raise anything
         problem = f"data set {named.written!r} cannot be read: {error_text(error)}"
         raise UserError(problem) from error
+
+
+def generator(named: Named, seed: int = 0, repetition: int = 0) -> np.random.Generator:
+    """The random numbers that a data set is drawn with."""
+    anew = (repetition,) if repetition and drawn_anew(named) else ()
+    return stream(seed, "data", named.identity, named.record.version, *anew)
 
 
 def drawn_anew(named: Named) -> bool:

@@ -167,7 +167,11 @@ class Ratings:
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Comparisons of two items by each user; a user's rows are sorted by (better, worse), and may repeat."""
+    """Comparisons of two items by each user; a user's rows are sorted by (better, worse), and may repeat.
+
+    `groups` has a number for each row: the ranking, question or session that it came from. Splits keep the rows of one
+    user and group together, since one of them may follow from the others; solvers never see it.
+    """
 
     indptr: Int64s
     better: Int32s
@@ -177,9 +181,13 @@ class Comparisons:
     feature_names: Labels = None
     user_ids: Labels = None
     item_ids: Labels = None
+    groups: Int32s | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, indptr=np.int64, better=np.int32, worse=np.int32)
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _column("groups", self.groups, np.int32))
+            _check_lengths("better", self.better, "groups", self.groups)
         _check_rows(self.indptr, len(self.better))
         _check_lengths("better", self.better, "worse", self.worse)
         _check_ids("item", self.better, self.n_items)
@@ -197,6 +205,7 @@ class Comparisons:
         n_users: int | None = None,
         n_items: int | None = None,
         item_features: ItemFeatures = None,
+        groups: Ints | None = None,
         **labels: Labels,
     ) -> "Comparisons":
         """Make comparisons from (user, better item, worse item) rows in any order."""
@@ -205,9 +214,10 @@ class Comparisons:
         n_users, n_items = _sizes("comparison", users, items, n_users, n_items)
         _check_lengths("users", users, "better", better)
         _check_lengths("users", users, "worse", worse)
-        order = np.lexsort((worse, better, users))
+        order = np.lexsort((worse, better, users) if groups is None else (groups, worse, better, users))
         columns = _arranged(better, order), _arranged(worse, order)
-        return cls(_indptr(users, n_users), *columns, n_items, item_features, **labels)
+        group = None if groups is None else _arranged(np.asarray(groups), order)
+        return cls(_indptr(users, n_users), *columns, n_items, item_features, groups=group, **labels)
 
     @property
     def n_users(self) -> int:
@@ -239,12 +249,14 @@ class Comparisons:
     def take(self, rows: Ints) -> "Comparisons":
         """The view with these rows only (ascending row numbers), and with the same users and items."""
         better, worse = sealed(self.better[rows]), sealed(self.worse[rows])
-        return replace(self, indptr=_take_indptr(self.indptr, rows), better=better, worse=worse)
+        groups = None if self.groups is None else sealed(self.groups[rows])
+        return replace(self, indptr=_take_indptr(self.indptr, rows), better=better, worse=worse, groups=groups)
 
     def where(self, mask: Flags) -> "Comparisons":
         """The view with the rows of this mask only, and with the same users and items; made block by block."""
-        indptr, (better, worse) = _where(self.indptr, mask, (self.better, self.worse))
-        return replace(self, indptr=indptr, better=better, worse=worse)
+        more = () if self.groups is None else (self.groups,)
+        indptr, (better, worse, *groups) = _where(self.indptr, mask, (self.better, self.worse, *more))
+        return replace(self, indptr=indptr, better=better, worse=worse, groups=groups[0] if groups else None)
 
 
 View = Ratings | Comparisons
@@ -295,8 +307,7 @@ def offer(solver: Solver, view: View) -> View:
     withheld: dict[str, None] = dict.fromkeys(LABELS)
     if not solver.needs_features:
         withheld["item_features"] = None
-    if isinstance(view, Ratings):
-        withheld |= {"folds": None, "times": None}
+    withheld |= {"folds": None, "times": None} if isinstance(view, Ratings) else {"groups": None}
     offered = replace(view, **withheld)  # type: ignore[arg-type]
     if isinstance(offered, Ratings) and Ratings not in accepted(solver):
         return offered.comparisons()

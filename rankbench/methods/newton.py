@@ -1,4 +1,4 @@
-"""Truncated Newton for min 1/2 |x|^2 + C loss(A x), the loss a squared hinge over pairs and A linear, with its gap."""
+"""Truncated Newton for min 1/2 |x|^2 + C loss(A x), with a smooth loss over pairs and A linear, with its gap."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.core.contract import Floats, Model, Step
+from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
@@ -20,8 +21,8 @@ _INNER = 1000  # conjugate gradients per Newton step, at most
 class Linear:
     """A linear map from unknowns to a score per row, with its transpose and a preconditioner for the Hessian.
 
-    `preconditioner` takes a weight per row, 2 C times the number of active pairs that the row is in. It returns a
-    symmetric positive definite map, close to (I + A^T diag(weights) A)^-1.
+    `preconditioner` takes a weight per row, C times the sum of the curvatures of the pairs that the row is in. It
+    returns a symmetric positive definite map, close to (I + A^T diag(weights) A)^-1.
     """
 
     size: int
@@ -65,13 +66,16 @@ def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> Ne
 
 
 def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> float:
-    """The duality gap, from the dual variables a = 2 C (1 - margin)_+ or the best multiple of them.
+    """The duality gap, from the dual variables a = -C L'(margin) of the pairs.
 
-    With pull = A^T a the dual value is sum a - sum a^2/(4C) - 1/2 |pull|^2, where sum a^2/(4C) = C loss and
-    sum a = 2 C loss - C slope . scores. As they stand the gap is 1/2 |x - pull|^2; the best multiple of
-    them gives the dual value (sum a)^2 / (4 (C loss + 1/2 |pull|^2)), better far from the optimum.
+    With pull = A^T a, and L(m) + L*(L'(m)) = m L'(m) for the conjugate L*, the gap is 1/2 |x - pull|^2. For the squared
+    hinge a is 2 C (1 - margin)_+, and the best multiple of it is better far from the optimum. The dual value is
+    sum a - sum a^2/(4C) - 1/2 |pull|^2, where sum a^2/(4C) = C loss and sum a = 2 C loss - C slope . scores; that of
+    the best multiple is (sum a)^2 / (4 (C loss + 1/2 |pull|^2)).
     """
     difference = unknowns - pull
+    if pairs.tasks.loss != Loss.SQUARED_HINGE:
+        return 0.5 * float(difference @ difference)
     weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
     cost = C * pairs.loss + 0.5 * float(pull @ pull)
     if cost == 0:

@@ -30,6 +30,7 @@ class PairTasks:
     pairs: pairs_kernel.TaskPairs
     paired: Flags  # whether each task has any pair
     threads: int
+    loss: Loss = Loss.SQUARED_HINGE
 
     @classmethod
     def of(cls, train: View, threads: int, loss: Loss = Loss.SQUARED_HINGE) -> "PairTasks":
@@ -46,7 +47,7 @@ class PairTasks:
         rows = Pattern(indptr=indptr, columns=items)
         listed = ComparisonRows(indptr=train.indptr, better=better, worse=worse)
         pairs = pairs_kernel.TaskPairs(rows=rows, listed=listed, loss=loss)
-        return cls(indptr, items, rows, pairs, np.asarray(np.diff(train.indptr) > 0), threads)
+        return cls(indptr, items, rows, pairs, np.asarray(np.diff(train.indptr) > 0), threads, loss)
 
     @property
     def n_tasks(self) -> int:

@@ -14,6 +14,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.lists import of_lists
+from rankbench.metrics.reliability import LOSSES, gaps
 from rankbench.metrics.records import OF_COMPARISONS, ListCode, Metric, metric, of_own
 from rankbench.metrics.rows import KernelRow, rated, scores_of
 from rankbench.models import Factors
@@ -304,7 +305,7 @@ def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> Per
     found = {}
     for record in records:
         if record.code == OF_COMPARISONS:
-            found[record.label] = _means(test, _log_loss(better, worse))
+            found[record.label] = _means(test, LOSSES[record.name](gaps(better, worse)))
         else:
             wrong = _means(test, (better < worse) + 0.5 * (better == worse))
             found[record.label] = _of_pairs(record, wrong, pairs)
@@ -316,11 +317,3 @@ def _means(test: Comparisons, values: Floats) -> Floats:
     sums, pairs = np.bincount(test.users, values, test.n_users), np.diff(test.indptr)
     means: Floats = np.divide(sums, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0)
     return means
-
-
-def _log_loss(better: Floats, worse: Floats) -> Floats:
-    """log(1 + e^-(better - worse)); NaN where a score is not finite."""
-    finite = np.isfinite(better) & np.isfinite(worse)
-    losses = np.full(len(better), np.nan)
-    losses[finite] = np.logaddexp(0.0, worse[finite] - better[finite])
-    return losses

@@ -261,6 +261,15 @@ _RECORDS = (
         OF_COMPARISONS,
     ),
     Metric(
+        "brier",
+        "mean over the user's held-out comparisons of (1 - p)^2, p = 1 / (1 + e^-d) the chance that the model gives "
+        "the outcome, d the score of the better item less that of the worse: 1/4 if all scores are alike; it depends "
+        "on the scale of the scores; left out: users without a comparison or one without a finite score",
+        "lower",
+        (0, 1),
+        OF_COMPARISONS,
+    ),
+    Metric(
         "misranking",
         "share of the user's ordered pairs of held-out items whose better one is not scored strictly higher: a tie is "
         "wrong (Cortes et al. 2007, eq. 32); left out: users without such a pair",

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rankbench.arrays import soundness
+from rankbench.arrays.mixing import mixed
 from rankbench.core.brief import brief, brief_html
 from rankbench.core.contract import Floats, Ints
 from rankbench.core.errors import UserError
 from rankbench.models.asking import checked_pairs, checked_users
-
-Uint64s = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +67,5 @@ class HashedScores:
     def _drawn(self, users: Ints, items: Ints) -> Floats:
         """The first 53 bits of the mixed number of each pair, as a fraction."""
         pairs = users.astype(np.uint64) * np.uint64(self.n_items) + items.astype(np.uint64)
-        bits = _mixed(np.uint64(self.seed) + _mixed(pairs + np.uint64(1))) >> np.uint64(11)
+        bits = mixed(np.uint64(self.seed) + mixed(pairs + np.uint64(1))) >> np.uint64(11)
         return bits.astype(np.float64) * 2.0**-53
-
-
-def _mixed(numbers: Uint64s) -> Uint64s:
-    """SplitMix64's finaliser, as in the kernels' random streams: flipping any bit flips about half of the result's."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))

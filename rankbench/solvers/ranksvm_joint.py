@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features
+from rankbench.methods.losses import CODES
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features
 from rankbench.models import ItemScores
-from rankbench.names import Checked, checked_threads
+from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 
@@ -21,12 +22,14 @@ from rankbench.names.ranges import Weight
 class RankSVMJoint(Checked):
     """One linear function of item features that all tasks share, by truncated Newton with a duality gap.
 
-    min_w 1/2 |w|^2 + C sum over all tasks' pairs of max(0, 1 - w . (x_j - x_k))^2, item j the better one
-    (Cheng et al. 2018, section 3, «jointly»). Of ratings all strict pairs count and none is listed. Every
-    item has a score, and it is the same for every user, those without a pair included.
+    min_w 1/2 |w|^2 + C sum over all tasks' pairs of L(w . (x_j - x_k)), item j the better one (Cheng et al. 2018,
+    section 3, «jointly»), with the squared hinge L(m) = max(0, 1 - m)^2, or log(1 + e^-m) for `loss=logistic`: Bradley
+    and Terry's model with scores that are linear in the features. Of ratings all strict pairs count; with the squared
+    hinge none is listed. Every item has a score, and it is the same for every user, those without a pair included.
     """
 
     C: Weight = 1.0
+    loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
@@ -37,7 +40,7 @@ class RankSVMJoint(Checked):
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
         threads = checked_threads(threads)
         features = checked_features(train.item_features)
-        tasks = PairTasks.of(train, threads)
+        tasks = PairTasks.of(train, threads, CODES[self.loss])
         for point in minimise(tasks, _through_items(tasks, features), self.C):
             yield point.step(ItemScores(features.times(point.unknowns)))
 

@@ -146,6 +146,7 @@ CASES = {
         "fm[rank=2]",
         "frsvm[rank=2]",
         "ranksvm-joint",
+        "ranksvm-joint[loss=logistic]",
         "ranksvm-nuclear",
         "ranksvm-separate",
         "ranksvm-var",

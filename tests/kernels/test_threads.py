@@ -89,7 +89,7 @@ def test_a_users_own_solver_is_not_asked(threads):
 @every_refused
 @pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "recall@5[candidates=catalogue]"])
 def test_every_metric_refuses_it(name, threads):
-    test = ratings().comparisons() if name == "log-loss" else ratings()
+    test = ratings().comparisons() if name in ("log-loss", "brier") else ratings()
     model = Factors(np.ones((test.n_users, 2)), np.ones((test.n_items, 2)))
     for measure in (evaluate, per_user):
         with refuses(threads):

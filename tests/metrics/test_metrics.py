@@ -18,6 +18,7 @@ from rankbench.data.views import Comparisons, Ratings
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests
 from rankbench.metrics import METRICS, RULES, evaluate, mean, metric, per_user, unusable
+from rankbench.metrics.records import OF_COMPARISONS
 from rankbench.models import ItemScores
 
 patient = settings(deadline=None)  # a slow machine is no failure
@@ -618,9 +619,10 @@ def test_pairwise_error_is_usable_on_either_view():
 def test_the_log_loss_is_the_likelihood_of_held_out_comparisons():
     compared = Comparisons([0, 2, 3, 3, 4], [0, 1, 2, 0], [1, 2, 0, 3], n_items=4)
     scores = np.array([1.0, -0.5, 900.0, np.nan])
-    found = per_user(ItemScores(scores), compared, ["log-loss", "pairwise-error"])
+    found = per_user(ItemScores(scores), compared, ["log-loss", "brier", "pairwise-error"])
     expected = [(-np.log(expit(1.5)) - logsigmoid(-900.5)) / 2, 0.0, np.nan, np.nan]
     np.testing.assert_allclose(found["log-loss"], expected, rtol=1e-12)
+    np.testing.assert_allclose(found["brier"], [(expit(-1.5) ** 2 + 1) / 2, 0.0, np.nan, np.nan], rtol=1e-12)
     np.testing.assert_allclose(found["pairwise-error"], [0.5, 0.0, np.nan, 0.0])
 
 
@@ -628,9 +630,10 @@ def logsigmoid(margin):
     return -np.logaddexp(0, -margin)
 
 
-def test_the_log_loss_needs_comparisons():
-    assert unusable(METRICS["log-loss"], Comparisons([0, 1], [0], [1], n_items=2)) is None
-    assert "needs held-out comparisons, the data holds ratings" in unusable(METRICS["log-loss"], ratings([[1, 2]]))
+@pytest.mark.parametrize("name", ["log-loss", "brier"])
+def test_losses_of_chances_need_comparisons(name):
+    assert unusable(METRICS[name], Comparisons([0, 1], [0], [1], n_items=2)) is None
+    assert "needs held-out comparisons, the data holds ratings" in unusable(METRICS[name], ratings([[1, 2]]))
 
 
 @pytest.mark.parametrize(
@@ -781,6 +784,7 @@ def test_each_metric_is_listed_under_its_own_name_and_code():
     assert {code: count for code, count in shared.items() if count > 1} == {
         Code.PAIRWISE_ERROR: 3,  # its complement, and comparisons
         Code.MAGNITUDE_1: 2,  # M1D is a cost function
+        OF_COMPARISONS: 2,  # no kernel computes them
     }
     assert {name for name in METRICS if metric(name).takes} == {name for name in METRICS if METRICS[name].choices}
 

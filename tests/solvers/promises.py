@@ -83,6 +83,7 @@ PROMISES = {
     "TestRankBoost": LEARNS | DESCENDS,
     "TestRankBoostValidated": LEARNS | DESCENDS,
     "TestRankSVMJoint": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRankSVMJointLogistic": LEARNS | DESCENDS | GAP | ENDS,
     "TestRankSVMSeparate": LEARNS | DESCENDS | GAP | ENDS,
     "TestRankSVMVar": LEARNS | DESCENDS | GAP | ENDS,
     "TestRankSVMNuclear": LEARNS | DESCENDS | GAP | ENDS,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
 
@@ -26,6 +27,10 @@ from rankbench.solvers.ranksvm_var import RankSVMVar
 
 class TestRankSVMJoint(SolverContract):
     solver = RankSVMJoint(C=0.1)
+
+
+class TestRankSVMJointLogistic(SolverContract):
+    solver = RankSVMJoint(C=0.1, loss="logistic")
 
 
 class TestRankSVMSeparate(SolverContract):
@@ -103,6 +108,22 @@ def test_jointly_is_one_svm_over_all_differences(C, train):
     expected = svc(rows, C)
     assert step.objective() == pytest.approx(value(expected, rows, C), rel=1e-8)
     np.testing.assert_allclose(step.model.scores, dense(train) @ expected, rtol=1e-4, atol=1e-4)
+
+
+@C
+def test_jointly_with_the_logistic_loss_it_is_a_logistic_regression_over_all_differences(C, train):
+    """scikit-learn's, with half the rows turned round; the gap bounds how far the objective is from theirs."""
+    rows = differences(train)
+    signs = np.where(np.arange(len(rows)) % 2, -1, 1)
+    theirs = LogisticRegression(C=C, fit_intercept=False, tol=1e-12, max_iter=100_000, solver="newton-cg")
+    expected = theirs.fit(rows * signs[:, None], signs).coef_[0]
+    least = 0.5 * expected @ expected + C * np.logaddexp(0, -rows @ expected).sum()
+    with one_blas_thread():
+        steps = list(RankSVMJoint(C=C, loss="logistic").steps(train, np.random.default_rng(0), 1))
+    assert steps[-1].objective() == pytest.approx(least, rel=1e-9)
+    assert steps[-1].gap() <= 1e-12 * least
+    assert all(step.objective() - least <= step.gap() + 1e-9 * least for step in steps)
+    np.testing.assert_allclose(steps[-1].model.scores, dense(train) @ expected, rtol=1e-4, atol=1e-4)
 
 
 @C

@@ -31,6 +31,7 @@ SPLITS = Registry(
         "leave-reviewer-out": "rankbench.data.splits.reviewers:LeaveReviewerOut",
         "entries": "rankbench.data.splits.shares:Entries",
         "cold-items": "rankbench.data.splits.shares:ColdItems",
+        "new-users": "rankbench.data.splits.shares:NewUsers",
         "temporal": "rankbench.data.splits.in_time:Temporal",
         "leave-last-out": "rankbench.data.splits.in_time:LeaveLastOut",
         "k-folds": "rankbench.data.splits.folds:KFolds",
@@ -135,8 +136,8 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
 
 
 def _trained_on(part: View) -> View:
-    """The part without the times of its rows, which no solver gets and no metric looks at."""
-    return replace(part, times=None) if isinstance(part, Ratings) and part.times is not None else part
+    """The part without the times or groups of its rows, which no solver gets and no metric looks at."""
+    return replace(part, times=None) if isinstance(part, Ratings) else replace(part, groups=None)
 
 
 def _without_folds(part: View) -> View:

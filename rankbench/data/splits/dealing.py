@@ -1,9 +1,11 @@
 """Functions that all splits share: draw rows per user at random, and cut a view by labels or masks."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rankbench.arrays.mixing import mixed
 from rankbench.core.contract import Int8s, Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.views import Comparisons, Ratings, View
@@ -11,6 +13,54 @@ from rankbench.kernels.data import splits as kernel
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 TRAIN, TEST = 0, 1  # labels of rows; rows with a higher label go to neither part
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What a split deals to its parts: rows; or groups of comparisons, such as rankings, whose rows stay together.
+
+    `indptr` says where each user's units begin, and `of_rows` has the unit of each row, None if each is one.
+    """
+
+    indptr: Int64s
+    of_rows: Ints | None
+    word: str
+
+    @classmethod
+    def of(cls, view: View) -> "Units":
+        """The units of a view."""
+        if isinstance(view, Ratings) or view.groups is None:
+            return cls(view.indptr, None, rows_of(view))
+        low = int(view.groups.min(initial=0))
+        width = int(view.groups.max(initial=0)) - low + 1
+        units, of_rows = np.unique(view.users.astype(np.int64) * width + view.groups - low, return_inverse=True)
+        users = units // width
+        place = np.empty(len(units), np.int64)
+        place[np.lexsort((_contents(view, of_rows, len(units)), users))] = np.arange(len(units))
+        indptr = np.searchsorted(users, np.arange(view.n_users + 1))
+        return cls(indptr, place[of_rows], "groups of comparisons")
+
+    @property
+    def users(self) -> Ints:
+        """The user of each unit."""
+        return np.repeat(np.arange(len(self.indptr) - 1), self.counts)
+
+    @property
+    def counts(self) -> Int64s:
+        """How many units each user has."""
+        return np.diff(self.indptr)
+
+    def __len__(self) -> int:
+        return int(self.indptr[-1])
+
+    def rows(self, labels: Ints) -> Ints:
+        """The label of each row, from those of the units."""
+        return labels if self.of_rows is None else labels[self.of_rows]
+
+
+def dealt(view: View, units: Units, rng: np.random.Generator, train: Ints, test: Ints) -> Split:
+    """The split that trains on so many units of each user, drawn at random, and tests on so many others."""
+    return labelled(view, units.rows(deal(units.indptr, rng, train, test)))
 
 
 def deal(indptr: Int64s, rng: np.random.Generator, *quotas: Ints) -> Int8s:
@@ -34,6 +84,14 @@ def share(fraction: float, counts: Ints) -> Ints:
     rounded = np.floor(fraction * counts + 0.5).astype(np.int64)
     held_out: Ints = np.minimum(rounded, np.maximum(counts - 1, 0))
     return held_out
+
+
+def _contents(view: Comparisons, of_rows: Ints, units: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """A number for what stands in each group, so that the order of groups does not depend on how they are numbered."""
+    pairs = view.better.astype(np.uint64) * np.uint64(view.n_items) + view.worse.astype(np.uint64)
+    totals = np.zeros(units, np.uint64)
+    np.add.at(totals, of_rows, mixed(pairs + np.uint64(1)))
+    return totals
 
 
 def keys(n: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -60,9 +118,10 @@ def only_ratings(view: View) -> Ratings:
 
 
 def with_enough(view: View, least: int, remedy: str) -> Mask:
-    """A mask of the users with at least this many rows; an error if there are none."""
-    counts = np.diff(view.indptr)
-    return require_any(counts >= least, f"{least} {rows_of(view)}", int(counts.max(initial=0)), remedy)
+    """A mask of the users with at least this many rows, or groups of them; an error if there are none."""
+    units = Units.of(view)
+    counts = units.counts
+    return require_any(counts >= least, f"{least} {units.word}", int(counts.max(initial=0)), remedy)
 
 
 def require_any(users: Mask, wanted: str, most: int, remedy: str) -> Mask:

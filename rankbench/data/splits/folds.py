@@ -7,7 +7,7 @@ import numpy as np
 
 from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import keys, masked, only_ratings, require_any, rows_of
+from rankbench.data.splits.dealing import Units, keys, masked, only_ratings, require_any
 from rankbench.data.views import Ratings, View
 from rankbench.names import Checked, Limits
 
@@ -63,13 +63,15 @@ class KFolds(Checked):
         """Train on the rows of all folds but one, and test on its rows."""
         if repetition >= self.k:
             raise CannotCut(f"asks for fold {repetition + 1} of {self.k}: ask for at most {self.k} repetitions")
-        if len(view) < self.k:
-            raise CannotCut(f"deals {len(view)} {rows_of(view)} to {self.k} folds: lower k")
-        drawn = keys(len(view), rng)
-        order = np.lexsort((drawn, view.users)) if self.per == "user" else np.argsort(drawn)
-        fold = np.empty(len(view), np.int64)
-        fold[order] = np.arange(len(view)) % self.k
-        return masked(view, fold != repetition, fold == repetition)
+        units = Units.of(view)
+        if len(units) < self.k:
+            raise CannotCut(f"deals {len(units)} {units.word} to {self.k} folds: lower k")
+        drawn = keys(len(units), rng)
+        order = np.lexsort((drawn, units.users)) if self.per == "user" else np.argsort(drawn)
+        fold = np.empty(len(units), np.int64)
+        fold[order] = np.arange(len(units)) % self.k
+        of_rows = units.rows(fold)
+        return masked(view, of_rows != repetition, of_rows == repetition)
 
 
 def _published(ratings: Ratings) -> Ints:

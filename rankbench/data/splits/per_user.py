@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import deal, labelled, rows_of, share, with_enough
+from rankbench.data.splits.dealing import Units, dealt, share, with_enough
 from rankbench.data.views import View
 from rankbench.names import Checked, Limits
 
@@ -28,9 +28,8 @@ class NPerUser(Checked):
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on n rows of each kept user, and test on that user's remaining rows."""
-        kept = with_enough(view, self.n + self.least, "lower n")
-        counts = np.diff(view.indptr)
-        return labelled(view, deal(view.indptr, rng, self.n * kept, (counts - self.n) * kept))
+        kept, units = with_enough(view, self.n + self.least, "lower n"), Units.of(view)
+        return dealt(view, units, rng, self.n * kept, (units.counts - self.n) * kept)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class ItemsPerTask(Checked):
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Train on n rows of each kept task, and test on `test` more rows."""
         kept = with_enough(view, self.n + self.test, "lower n or test")
-        return labelled(view, deal(view.indptr, rng, self.n * kept, self.test * kept))
+        return dealt(view, Units.of(view), rng, self.n * kept, self.test * kept)
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,12 @@ class PerUser(Checked):
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Hold out the rounded share of each user's rows, and train on the rest."""
-        counts = np.diff(view.indptr)
-        held_out = share(self.test, counts)
+        units = Units.of(view)
+        held_out = share(self.test, units.counts)
         if not held_out.any():
-            most = f"the most that one has is {int(counts.max(initial=0))}"
-            raise CannotCut(f"holds out none of any user's {rows_of(view)} ({most}): raise test, or use entries")
-        return labelled(view, deal(view.indptr, rng, counts - held_out, held_out))
+            most = f"the most that one has is {int(units.counts.max(initial=0))}"
+            raise CannotCut(f"holds out none of any user's {units.word} ({most}): raise test, or use entries")
+        return dealt(view, units, rng, units.counts - held_out, held_out)
 
 
 @dataclass(frozen=True)
@@ -89,5 +88,5 @@ class LeaveOneOut(Checked):
 
     def cut(self, view: View, rng: np.random.Generator, repetition: int) -> Split:
         """Test on n rows of each user who has enough, and train on all other rows."""
-        tested = self.n * with_enough(view, self.n + self.least, "lower n or least")
-        return labelled(view, deal(view.indptr, rng, np.diff(view.indptr) - tested, tested))
+        tested, units = self.n * with_enough(view, self.n + self.least, "lower n or least"), Units.of(view)
+        return dealt(view, units, rng, units.counts - tested, tested)

@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from rankbench.core.contract import Int32s
-from rankbench.data import DATASETS, load
+from rankbench.data import DATASETS, generator, load
+from rankbench.data.synthetic.arena import Arena
 from rankbench.data.views import Comparisons, Ratings
+from rankbench.leaderboards import arenas
 from rankbench.leaderboards.votes import LEFT, Groups, Names, Rankings, Votes, from_rankings
 
 
@@ -18,9 +20,14 @@ def is_known(text: str) -> bool:
 
 def votes_of(name: str) -> Votes | Path:
     """The votes of a data set; of one that is a table of votes, ties included, the path of that table."""
-    record = DATASETS.resolve(name).record
-    if hasattr(record, "table_of_votes"):
-        path: Path = record.table_of_votes()
+    named = DATASETS.resolve(name)
+    if isinstance(named.record, Arena):
+        return arenas.votes_of(named.record, named.record.seed_of(generator(named)))
+    if hasattr(named.record, "votes"):
+        own: Votes = named.record.votes()
+        return own
+    if hasattr(named.record, "table_of_votes"):
+        path: Path = named.record.table_of_votes()
         return path
     view = load(name)
     return _of_comparisons(view) if isinstance(view, Comparisons) else _of_ratings(view)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rankbench.core.errors import UserError
 from rankbench.data.splits import Split, split
-from rankbench.data.views import Ratings
+from rankbench.data.views import Comparisons, Ratings
 
 patient = settings(deadline=None)  # a slow machine is no failure
 SEEDS = st.integers(0, 99)
@@ -25,6 +25,7 @@ EVERY_SPLIT = (  # with settings under which data of this file's size is enough
     "entries",
     "entries[test=0.1,validation=0.1,train=0.4]",
     "cold-items",
+    "new-users[test=0.4,known=2]",
     "binary[C=7]",
     "comparisons[n=10]",
     "comparisons[n=5,of=items]",
@@ -34,6 +35,20 @@ EVERY_SPLIT = (  # with settings under which data of this file's size is enough
     "k-folds[k=3]",
     "k-folds[k=3,per=user]",
 )
+
+
+@st.composite
+def rankings(draw):
+    """Comparisons that follow from up to six rankings of each of up to eight users, of up to five items each."""
+    rng, rows = np.random.default_rng(draw(st.integers(0, 2**32))), []
+    for user, count in enumerate(draw(st.lists(st.integers(0, 6), min_size=1, max_size=8))):
+        for _ in range(count):
+            order = rng.choice(8, rng.integers(2, 6), replace=False)
+            number = len({row[3] for row in rows})
+            rows += [(user, better, worse, number) for place, better in enumerate(order) for worse in order[place + 1 :]]
+    assume(rows)
+    users, better, worse, groups = np.array(rows).T
+    return Comparisons.from_triples(users, better, worse, int(users.max()) + 1, 8, groups=groups)
 
 
 @st.composite

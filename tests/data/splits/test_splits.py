@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
-from data.splits.small import EVERY_SPLIT, SEEDS, cut_or_skip, patient, ratings, rows_of, shuffled
+from data.splits.small import EVERY_SPLIT, SEEDS, cut_or_skip, patient, rankings, ratings, rows_of, shuffled
 from hypothesis import given, settings
 
 from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS, Split, cut, split
 from rankbench.data.synthetic import LowRank
-from rankbench.data.views import Comparisons, Ratings
+from rankbench.data.views import Comparisons, Ratings, offer
+from rankbench.solvers.global_ranking import GlobalRanking
 
 few = settings(patient, max_examples=25)  # for each of the splits
 ELSEWHERE = {"given"}  # needs a file: see its own tests
@@ -27,6 +28,19 @@ OF_EITHER_VIEW = (
     "leave-one-out",
     "entries",
     "k-folds[k=3]",
+    "cold-items",
+    "new-users[test=0.4,known=2]",
+)
+OF_GROUPS = (  # with settings under which few groups are enough
+    "n-per-user[n=1,least=1]",
+    "items-per-task[n=2,test=1]",
+    "per-user[test=0.5]",
+    "leave-one-out",
+    "entries",
+    "entries[test=0.3,validation=0.3]",
+    "k-folds[k=2]",
+    "k-folds[k=2,per=user]",
+    "new-users[test=0.4,known=1]",
 )
 ROWS_APART = tuple(name for name in EVERY_SPLIT if not name.startswith("binary"))  # whose parts differ in kind
 
@@ -74,6 +88,57 @@ def test_every_row_is_as_likely_to_train_as_any_other(data, protocol):
     share = counts.sum() / (repetitions * len(data))
     deviations = (counts - repetitions * share) / np.sqrt(repetitions * share * (1 - share))
     assert np.abs(deviations).max() < 5
+
+
+# ---- groups of comparisons ----
+
+
+@few
+@given(rankings(), SEEDS)
+@pytest.mark.parametrize("protocol", OF_GROUPS)
+def test_the_comparisons_of_a_ranking_stay_together(protocol, view, seed):
+    parts = cut_or_skip(view, protocol, seed, repetition=seed % 2).parts
+    whole = Counter(zip(view.users.tolist(), view.groups.tolist(), strict=True))
+    found = [Counter(zip(part.users.tolist(), part.groups.tolist(), strict=True)) for part in parts.values()]
+    for own in found:
+        assert all(count == whole[group] for group, count in own.items())
+    assert sum(map(len, found)) == len(set().union(*found))
+
+
+@few
+@given(rankings(), SEEDS)
+@pytest.mark.parametrize("protocol", OF_GROUPS)
+def test_how_groups_are_numbered_never_matters(protocol, view, seed):
+    expected = cut_or_skip(view, protocol, seed)
+    numbers = np.random.default_rng(seed).permutation(view.groups.max() + 1) * 7 - 3
+    order = np.random.default_rng(seed).permutation(len(view))
+    mixed = Comparisons.from_triples(
+        view.users[order], view.better[order], view.worse[order], view.n_users, 8, groups=numbers[view.groups][order]
+    )
+    assert split(mixed, protocol, seed=seed).hash == expected.hash
+
+
+def test_groups_of_one_comparison_are_dealt_as_rows_are():
+    view = LowRank(users=30, items=20, per_user=8).view(np.random.default_rng(0)).comparisons(9, np.random.default_rng(1))
+    counted = replace(view, groups=np.arange(len(view)))
+    for protocol, sizes in (("per-user", (210, 60)), ("entries", (216, 54)), ("leave-one-out[n=2]", (210, 60))):
+        for one in (view, counted):
+            parts = split(one, protocol)
+            assert (len(parts.train), len(parts.test)) == sizes
+
+
+def test_too_few_groups_are_an_error_that_names_them():
+    view = Comparisons([0, 3], [0, 0, 1], [1, 2, 2], 3, groups=np.zeros(3, int))
+    with pytest.raises(UserError, match=r"no user has 2 groups of comparisons \(the most is 1\)"):
+        split(view, "leave-one-out")
+    with pytest.raises(UserError, match="deals 1 groups of comparisons to 2 folds"):
+        split(view, "k-folds[k=2]")
+
+
+def test_no_solver_sees_groups_and_no_hash_depends_on_them():
+    view = Comparisons([0, 2], [0, 1], [1, 2], 3, groups=np.array([4, 5]))
+    assert offer(GlobalRanking(), view).groups is None
+    assert Split(view, view).hash == Split(replace(view, groups=None), view).hash
 
 
 # ---- the hash ----

@@ -1,0 +1,111 @@
+"""A user's own votes as a data set: `votes:PATH`, any file that `rankbench rank` reads, with judges as users."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from rankbench.core.contract import Int32s
+from rankbench.core.errors import UserError
+from rankbench.data.files import Files
+from rankbench.data.parsed import parsed
+from rankbench.data.sources.own_files import OwnFile, item_features
+from rankbench.data.tables import Ids, is_padded
+from rankbench.data.views import Comparisons
+from rankbench.leaderboards.sources.reading import Wanted, votes_of
+from rankbench.leaderboards.votes import LEFT, TIE, Names, Votes
+from rankbench.names import Checked
+
+_MOST = 2**31 - 1  # comparisons
+
+
+@dataclass(frozen=True)
+class OwnVotes(Checked):
+    """A file of comparisons or rankings, as `rankbench rank` reads it; each judge is a user who has preferences.
+
+    It is CSV, Parquet or JSON with the columns winner and loser, or left, right and winner, or ranking (`a > b = c`), or
+    item and rank, and perhaps judge and count, by these or other usual names; or a file of PrefLib (soc, soi, toc, toi),
+    in which each ranking has a judge of its own. Say which column is which where names do not:
+    votes:PATH[winner=chosen,judge=worker]. Without a judge all votes are one user's.
+
+    Ties are left out. The comparisons of one ranking stay together in splits; so do those of one judge with the same
+    value in the column `together`, such as the question. `features` is a file with an item and its numbers on each
+    line, or .npy, .npz (with `ids`) or .parquet.
+    """
+
+    path: str
+    features: str | None = None
+    together: str | None = None
+    judge: str | None = None
+    winner: str | None = None
+    loser: str | None = None
+    left: str | None = None
+    right: str | None = None
+    ranking: str | None = None
+    item: str | None = None
+    rank: str | None = None
+    count: str | None = None
+    version: ClassVar[int] = 1
+    paths: ClassVar[tuple[str, ...]] = ("path", "features")
+
+    @property
+    def origin(self) -> OwnFile:
+        """The origin: the user's files."""
+        return OwnFile(self.path, self.features)
+
+    def view(self, rng: np.random.Generator) -> Comparisons:
+        """All comparisons that are no ties."""
+        return parsed(self, self.version, self.origin.files("votes"), self._parse)
+
+    def votes(self) -> Votes:
+        """All votes, ties included."""
+        roles = ("judge", "winner", "loser", "left", "right", "ranking", "item", "rank", "count")
+        columns = {role: name for role in roles if (name := getattr(self, role)) is not None}
+        return votes_of(self.origin.files("votes").paths[0], columns, Wanted(self.together or ""))
+
+    def _parse(self, files: Files) -> Comparisons:
+        view = comparisons_of(self.votes(), str(files.paths[0]))
+        if self.features is None:
+            return view
+        block = item_features(files.paths[1], view.item_ids)
+        return replace(view, item_features=block.matrix, feature_names=block.names)
+
+
+def comparisons_of(votes: Votes, called: str) -> Comparisons:
+    """The comparisons of votes that are no ties, with the judges as users; one that counts n times is there n times."""
+    if (votes.weights != 1).any():
+        raise UserError(f"{called} has weights, which solvers do not take", remedy="rename or drop the column of weights")
+    kept = votes.outcome != TIE
+    if not kept.any():
+        raise UserError(f"{called} holds nothing but ties")
+    if votes.counts[kept].sum() > _MOST:
+        raise UserError(f"{called} counts over {_MOST:,} comparisons")
+    rows = np.repeat(np.flatnonzero(kept), votes.counts[kept].astype(np.int64))
+    won = votes.outcome[rows] == LEFT
+    left, right = votes.left[rows], votes.right[rows]
+    item_ids, places = _ids(votes.items)
+    judges = votes.judges
+    user_ids, users = (None, np.zeros(1, np.int64)) if judges is None else _ids(judges.names)
+    whose = np.zeros(len(rows), np.int64) if judges is None else users[judges.codes[rows]]
+    return Comparisons.from_triples(
+        whose, places[np.where(won, left, right)], places[np.where(won, right, left)], len(users), len(item_ids),
+        groups=_together(votes, rows), user_ids=user_ids, item_ids=item_ids,
+    )  # fmt: skip
+
+
+def _together(votes: Votes, rows: np.ndarray) -> Int32s | None:
+    """The ranking, or the category, of each of these comparisons."""
+    if votes.rankings is not None:
+        return votes.rankings.of_pairs[rows].astype(np.int32)
+    return None if votes.categories is None else votes.categories.codes[rows]
+
+
+def _ids(names: Names) -> tuple[Ids, np.ndarray]:
+    """The ids in ascending order, and the place of each name; whole numbers without leading zeros are numbers."""
+    texts: Ids = names.astype(str)
+    numbers = all(text.isdecimal() and len(text) < 19 for text in texts.tolist()) and not is_padded(texts)
+    ids = texts.astype(np.int64) if numbers else texts
+    order = np.argsort(ids, kind="stable")
+    places = np.empty(len(ids), np.int64)
+    places[order] = np.arange(len(ids))
+    return ids[order], places
