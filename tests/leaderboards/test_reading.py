@@ -275,3 +275,13 @@ def test_unknown_columns_and_settings_are_named():
         votes_of(FRAME, wanted=Wanted(by="topic"))
     with pytest.raises(UserError, match="is not here"):
         votes_of("nowhere.csv")
+
+
+def test_numbers_are_ids_as_they_are_written(tmp_path):
+    """pandas takes 01 and 1 for the same number."""
+    path = tmp_path / "votes.csv"
+    path.write_text("winner,loser,judge,count\n01,1,007,2\n1,10,7,1\n")
+    votes = votes_of(path)
+    assert votes.items.tolist() == ["01", "1", "10"]
+    assert votes.judges.names.tolist() == ["007", "7"]
+    assert votes.counts.tolist() == [2, 1]

@@ -1,6 +1,6 @@
 """Tables of votes: their columns as texts with the number of each row's, or as numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -38,6 +38,7 @@ class Table:
     called: str
     first: int = 1  # the number of the first row in messages
     row: str = "row"
+    as_written: Callable[[int], Any] | None = None  # a column by its place, of a file whose numbers pandas has read
 
     @property
     def names(self) -> list[str]:
@@ -59,12 +60,18 @@ class Table:
 
         values = self._column(name)
         if isinstance(values.dtype, pandas.CategoricalDtype):
-            values = values.cat.remove_unused_categories()
+            if self.as_written and pandas.api.types.is_numeric_dtype(values.cat.categories):
+                values = self.as_written(self.names.index(name))  # 01 and 1 are two ids, which pandas takes for one
+        if isinstance(values.dtype, pandas.CategoricalDtype):
             codes, found = values.cat.codes.to_numpy(), values.cat.categories
+            used = np.zeros(len(found) + 1, bool)
+            used[codes] = True  # a missing value has the code -1
+            found, places = found[used[:-1]], np.cumsum(used[:-1]) - 1
+            codes = np.append(places, -1)[codes]
         else:
             codes, found = pandas.factorize(values)
         names, places = np.unique(np.array([_text(value) for value in found], str), return_inverse=True)
-        numbers = np.append(places, -1).astype(np.int32)[codes]  # a missing value has the code -1
+        numbers = np.append(places, -1).astype(np.int32)[codes]
         return Column(role, names.astype(object), numbers)
 
     def numbers(self, name: str) -> Floats:
@@ -94,13 +101,16 @@ def table_of(source: Source, called: str) -> Table:
         return Table(parquet_file(source).read().to_pandas(), called)
     if opens_with(data, b"{["):
         return Table(_of_json(data, called), called)
-    return Table(_of_text(data, called), called, 2, "line")
+    separator = _separator(data, called)
+
+    def as_written(place: int) -> Any:
+        return _of_text(data, called, separator, usecols=[place], dtype=object).iloc[:, 0]
+
+    return Table(_of_text(data, called, separator, dtype="category"), called, 2, "line", as_written)
 
 
-def _of_text(path: Path, called: str) -> "pandas.DataFrame":
-    """A CSV file with a heading, by the separator that occurs in it; texts become categories, which are small."""
-    import pandas  # noqa: PLC0415  slow to import
-
+def _separator(path: Path, called: str) -> str:
+    """What separates the columns of a text file: the usual one that its heading has most of."""
     with opened(path) as stream:
         try:
             lines = [line.decode("utf-8-sig") for line in islice(stream, 2)]
@@ -108,12 +118,18 @@ def _of_text(path: Path, called: str) -> "pandas.DataFrame":
             raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
     if not lines or not lines[0].strip():
         raise UserError(f"{called} has no heading", remedy="name the columns in its first line")
-    separator = max(_SEPARATORS, key=lines[0].count)
+    return max(_SEPARATORS, key=lines[0].count)
+
+
+def _of_text(path: Path, called: str, separator: str, **how: Any) -> "pandas.DataFrame":
+    """A CSV file with a heading."""
+    import pandas  # noqa: PLC0415  slow to import
+
     with opened(path) as stream:
         try:
             frame = pandas.read_csv(
-                stream, sep=separator, dtype="category", keep_default_na=False, na_values=[""], encoding="utf-8-sig",
-                engine="c", skipinitialspace=True,
+                stream, sep=separator, keep_default_na=False, na_values=[""], encoding="utf-8-sig", engine="c",
+                skipinitialspace=True, **how,
             )  # fmt: skip
         except (ValueError, EOFError, OSError) as error:
             raise UserError(f"{called} cannot be read: {str(error)[:200]}") from None
