@@ -112,13 +112,13 @@ class Fitted:
         return self.score(*np.broadcast_arrays(self._numbers("user", users), self._numbers("item", items)))
 
     def chances(self, users: Any, items: Any, others: Any) -> Floats:
-        """The chance that each user prefers the item to the other one, 1 / (1 + e^-d), d the difference of their scores.
+        """The chance that each user prefers the item to the other one: 1 / (1 + e^-d), d the difference of scores.
 
         It is one for models of chances, such as `global[loss=logistic]` and `frsvm[loss=logistic]`, without a penalty
         that is too strong; other models need `calibrated` before. One id goes with several.
         """
         whose, one, other = np.broadcast_arrays(
-            *(self._numbers(kind, ids) for kind, ids in (("user", users), ("item", items), ("item", others)))
+            self._numbers("user", users), self._numbers("item", items), self._numbers("item", others)
         )
         found: Floats = expit(self.score(whose, one) - self.score(whose, other))
         return found

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbench.core.contract import Flags, Floats, Int8s, Int32s, Int64s
-from rankbench.data.synthetic.arena import LEFT, RIGHT, TIE  # noqa: F401  what may come of a comparison
 
 Names = npt.NDArray[np.object_]
+LEFT, RIGHT, TIE = range(3)  # what may come of a comparison, as in generated arenas
 
 
 @dataclass(frozen=True, eq=False)

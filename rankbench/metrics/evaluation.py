@@ -14,8 +14,8 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.lists import of_lists
-from rankbench.metrics.reliability import LOSSES, gaps
 from rankbench.metrics.records import OF_COMPARISONS, ListCode, Metric, metric, of_own
+from rankbench.metrics.reliability import LOSSES, gaps
 from rankbench.metrics.rows import KernelRow, rated, scores_of
 from rankbench.models import Factors
 from rankbench.names import checked_threads

@@ -50,12 +50,14 @@ def gaps(better: Floats, worse: Floats) -> Floats:
 def log_losses(gaps: Floats) -> Floats:
     """log(1 + e^-gap) of each comparison."""
     found = np.full(len(gaps), np.nan)
-    return np.logaddexp(0.0, -gaps, out=found, where=~np.isnan(gaps))
+    np.logaddexp(0.0, -gaps, out=found, where=~np.isnan(gaps))
+    return found
 
 
 def squared_errors(gaps: Floats) -> Floats:
     """The square of the chance of what did not come, 1 / (1 + e^gap), of each comparison."""
-    return np.square(expit(-gaps))
+    found: Floats = np.square(expit(-gaps))
+    return found
 
 
 LOSSES: dict[str, Callable[[Floats], Floats]] = {"log-loss": log_losses, "brier": squared_errors}  # by their metrics

@@ -20,6 +20,7 @@ _USUAL_TIER = 1  # of a solver of the user's own
 _IN_CATALOGUE = {"robirank": "robirank[among=catalogue]"}  # what a solver is called where all ratings are alike
 _WHICH_RATED = ("bpr", "item-knn", "rp3beta", "ease", "slim")  # they learn which items were rated, and not how
 _OF_VALUES = ("mf", "rmc", "smc", "cofirank", "imc", "mprank", "svrank", "rankboost")  # nothing without an order
+_OF_ORDERS = "rmc"  # it learns from partial orders
 _QUADRATIC = ("ease", "slim")  # in the number of items
 _MOST_ITEMS = 5000
 _MOST_PAIRS = 50_000_000  # comparisons that are listed for a solver
@@ -67,6 +68,7 @@ def _against(name: str, facts: Facts, draws: bool) -> str:
     reasons = {
         "need item features (features=FILE in brackets)": solver.needs_features and not facts.features,
         "need ratings": kind == "comparisons" and accepted == (Ratings,),
+        "need comparisons without a contradiction such as a > b > c > a": facts.cyclic and name == _OF_ORDERS,
         "learn which items were rated, and not how": kind == "ratings" and name in _WHICH_RATED,
         "fit the values of ratings, which are alike here": kind == "positives" and name in _OF_VALUES,
         "learn from comparisons, which only --split binary draws here": kind == "positives"

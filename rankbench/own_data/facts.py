@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
 from rankbench.arrays.distinct import distinct
 from rankbench.core.contract import Int64s
@@ -31,6 +33,7 @@ class Facts:
     levels: int  # distinct ratings
     constant: int  # users with at least two rows who give all of them the same value
     features: bool
+    cyclic: bool = False  # whether a user's comparisons contradict each other, as a > b > c > a
 
     @classmethod
     def of(cls, view: View) -> "Facts":
@@ -39,7 +42,7 @@ class Facts:
         sizes = (view.n_users, view.n_items, counts)
         features = view.item_features is not None
         if isinstance(view, Comparisons):
-            return cls("comparisons", *sizes, 0.0, 0.0, 0, 0, features)
+            return cls("comparisons", *sizes, 0.0, 0.0, 0, 0, features, _has_cycle(view))
         with_order = view.has_order
         constant = int(((counts > 1) & ~with_order).sum())
         low, high = float(view.values.min(initial=np.inf)), float(view.values.max(initial=-np.inf))
@@ -74,3 +77,13 @@ class Facts:
         scale = f", values from {self.low:g} to {self.high:g}" if self.kind == "ratings" else ""
         spread = f"{self.counts.min(initial=self.rows)} to {self.counts.max(initial=0)} a user, median {self.typical}"
         return f"{self.users:,} users, {self.items:,} items, {self.rows:,} {rows}{scale}; {spread}"
+
+
+def _has_cycle(view: Comparisons) -> bool:
+    """Whether some users' comparisons have a cycle: then some items of a user can be reached from each other."""
+    users = view.users.astype(np.int64) * view.n_items
+    nodes, places = np.unique(np.concatenate([users + view.better, users + view.worse]), return_inverse=True)
+    better, worse = np.split(places, 2)
+    graph = scipy.sparse.csr_array((np.ones(len(view), np.int8), (better, worse)), shape=(len(nodes),) * 2)
+    parts, _ = connected_components(graph, connection="strong")
+    return bool(parts < len(nodes))

@@ -154,6 +154,8 @@ CASES = {
 }
 
 GENERATED = [
+    "arena[items=12,judges=9,comparisons=200]",
+    "arena[items=12,judges=9,comparisons=200,features=4,side=0.3,length=0.5]",
     "btl[users=20,items=30,comparisons=20]",
     "feature-low-rank[users=12,items=30,features=4,rank=2,per_user=20,noise=0.3]",
     "feature-low-rank[users=12,items=30,features=4,rank=2,per_user=20,pairs=40]",

@@ -24,6 +24,7 @@ from rankbench.experiments import Budget
 from rankbench.own_data import fitting_choice
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
 from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
+from rankbench.own_data.contestants import contestants
 from rankbench.own_data.facts import Facts
 from rankbench.own_data.fitting_choice import choice_for
 from rankbench.own_data.naming import data_named
@@ -107,6 +108,19 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     cheap = ("random", "popularity", "global", "bpr", "item-knn", "rp3beta", "ease", "slim", "sgd", "altsvm")
     assert chosen.solvers == (*cheap, "robirank[among=catalogue]", "convex-erm", "lcr")
     assert "mf, rmc, smc, cofirank fit the values of ratings, which are alike here" in chosen.left_out
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "cyclic"),
+    [([0, 1, 2], [1, 2, 0], True), ([0, 1], [1, 0], True), ([0, 1, 0], [1, 2, 2], False), ([0, 0], [1, 1], False)],
+)
+def test_a_solver_of_partial_orders_is_left_out_where_comparisons_contradict_each_other(better, worse, cyclic):
+    one = Facts.of(Comparisons.from_triples([0] * len(better), better, worse, 2, 3))
+    apart = Facts.of(Comparisons.from_triples([0, 1], [0, 1], [1, 0], 2, 2))  # two users may well disagree
+    assert (one.cyclic, apart.cyclic) == (cyclic, False)
+    found = contestants(one, ())
+    assert ("rmc" in found.solvers) == (not cyclic)
+    assert any("without a contradiction such as a > b > c > a" in line for line in found.left_out) == cyclic
 
 
 def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():

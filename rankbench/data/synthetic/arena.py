@@ -75,7 +75,8 @@ class Arena(Checked):
     def embeddings(self, seed: int) -> Floats:
         """The items' features, of mean square length 1."""
         drawn = np.random.default_rng([seed, 2]).standard_normal((self.items, self.features))
-        return drawn / np.sqrt(self.features)
+        found: Floats = drawn / np.sqrt(self.features)
+        return found
 
     def qualities(self, seed: int) -> Floats:
         """The items' qualities."""

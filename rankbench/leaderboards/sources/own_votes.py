@@ -23,9 +23,9 @@ _MOST = 2**31 - 1  # comparisons
 class OwnVotes(Checked):
     """A file of comparisons or rankings, as `rankbench rank` reads it; each judge is a user who has preferences.
 
-    It is CSV, Parquet or JSON with the columns winner and loser, or left, right and winner, or ranking (`a > b = c`), or
-    item and rank, and perhaps judge and count, by these or other usual names; or a file of PrefLib (soc, soi, toc, toi),
-    in which each ranking has a judge of its own. Say which column is which where names do not:
+    It is CSV, Parquet or JSON with the columns winner and loser, or left, right and winner, or ranking (`a > b = c`),
+    or item and rank, and perhaps judge and count, by these or other usual names; or a file of PrefLib (soc, soi, toc,
+    toi), in which each ranking has a judge of its own. Say which column is which where names do not:
     votes:PATH[winner=chosen,judge=worker]. Without a judge all votes are one user's.
 
     Ties are left out. The comparisons of one ranking stay together in splits; so do those of one judge with the same
@@ -74,7 +74,7 @@ class OwnVotes(Checked):
 def comparisons_of(votes: Votes, called: str) -> Comparisons:
     """The comparisons of votes that are no ties, with the judges as users; one that counts n times is there n times."""
     if (votes.weights != 1).any():
-        raise UserError(f"{called} has weights, which solvers do not take", remedy="rename or drop the column of weights")
+        raise UserError(f"{called} has weights, which solvers do not take", remedy="drop the column of weights")
     kept = votes.outcome != TIE
     if not kept.any():
         raise UserError(f"{called} holds nothing but ties")
@@ -96,8 +96,9 @@ def comparisons_of(votes: Votes, called: str) -> Comparisons:
 def _together(votes: Votes, rows: np.ndarray) -> Int32s | None:
     """The ranking, or the category, of each of these comparisons."""
     if votes.rankings is not None:
-        return votes.rankings.of_pairs[rows].astype(np.int32)
-    return None if votes.categories is None else votes.categories.codes[rows]
+        return np.asarray(votes.rankings.of_pairs[rows], np.int32)
+    found: Int32s | None = None if votes.categories is None else votes.categories.codes[rows]
+    return found
 
 
 def _ids(names: Names) -> tuple[Ids, np.ndarray]:

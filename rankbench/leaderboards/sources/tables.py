@@ -104,7 +104,8 @@ def table_of(source: Source, called: str) -> Table:
     separator = _separator(data, called)
 
     def as_written(place: int) -> Any:
-        return _of_text(data, called, separator, usecols=[place], dtype=object).iloc[:, 0]
+        column: Any = _of_text(data, called, separator, usecols=[place], dtype=object).iloc[:, 0]
+        return column
 
     return Table(_of_text(data, called, separator, dtype="category"), called, 2, "line", as_written)
 
@@ -135,7 +136,8 @@ def _of_text(path: Path, called: str, separator: str, **how: Any) -> "pandas.Dat
             raise UserError(f"{called} cannot be read: {str(error)[:200]}") from None
     if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for an index
         raise UserError(f"{called} cannot be read: its lines have more fields than its heading")
-    return frame
+    read: pandas.DataFrame = frame
+    return read
 
 
 def _of_json(path: Path, called: str) -> "pandas.DataFrame":

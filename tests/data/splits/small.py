@@ -45,7 +45,7 @@ def rankings(draw):
         for _ in range(count):
             order = rng.choice(8, rng.integers(2, 6), replace=False)
             number = len({row[3] for row in rows})
-            rows += [(user, better, worse, number) for place, better in enumerate(order) for worse in order[place + 1 :]]
+            rows += [(user, better, worse, number) for at, better in enumerate(order) for worse in order[at + 1 :]]
     assume(rows)
     users, better, worse, groups = np.array(rows).T
     return Comparisons.from_triples(users, better, worse, int(users.max()) + 1, 8, groups=groups)

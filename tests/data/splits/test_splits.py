@@ -119,7 +119,8 @@ def test_how_groups_are_numbered_never_matters(protocol, view, seed):
 
 
 def test_groups_of_one_comparison_are_dealt_as_rows_are():
-    view = LowRank(users=30, items=20, per_user=8).view(np.random.default_rng(0)).comparisons(9, np.random.default_rng(1))
+    rated = LowRank(users=30, items=20, per_user=8).view(np.random.default_rng(0))
+    view = rated.comparisons(9, np.random.default_rng(1))
     counted = replace(view, groups=np.arange(len(view)))
     for protocol, sizes in (("per-user", (210, 60)), ("entries", (216, 54)), ("leave-one-out[n=2]", (210, 60))):
         for one in (view, counted):
