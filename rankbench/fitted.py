@@ -518,7 +518,7 @@ def _stacked(known: Any, new: Any) -> Any:
     """The rows of both matrices, sparse if the first is."""
     if scipy.sparse.issparse(known):
         return scipy.sparse.csr_array(scipy.sparse.vstack([known, scipy.sparse.csr_array(new)]))
-    return np.vstack([known, new.toarray() if scipy.sparse.issparse(new) else new])
+    return np.vstack([known, (new.toarray() if scipy.sparse.issparse(new) else new).astype(known.dtype)])
 
 
 def _checked_k(k: SupportsIndex) -> int:

@@ -17,6 +17,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import RNG
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.features.matrix import Matrix
+from rankbench.features.single import as_doubles, is_single
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 
@@ -309,6 +310,8 @@ def offer(solver: Solver, view: View) -> View:
         withheld["item_features"] = None
     withheld |= {"folds": None, "times": None} if isinstance(view, Ratings) else {"groups": None}
     offered = replace(view, **withheld)  # type: ignore[arg-type]
+    if offered.item_features is not None and not getattr(solver, "takes_single", False):
+        offered = replace(offered, item_features=as_doubles(offered.item_features))
     if isinstance(offered, Ratings) and Ratings not in accepted(solver):
         return offered.comparisons()
     return offered
@@ -398,7 +401,8 @@ def _checked_features(features: Matrix, n_items: int) -> ItemFeatures:
     else:
         given = np.asarray(features)
         _check_numbers("item_features", given)
-        values = features = _own(np.ascontiguousarray(given, np.float64), given)
+        kept = np.float32 if is_single(given) else np.float64
+        values = features = _own(np.ascontiguousarray(given, kept), given)
     if features.ndim != 2 or features.shape[0] != n_items:
         raise UserError(f"item features have shape {features.shape}: expected a row for each of {n_items} items")
     if features.shape[1] == 0:

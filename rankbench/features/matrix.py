@@ -12,6 +12,7 @@ import scipy.sparse
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
+from rankbench.features.single import as_doubles
 from rankbench.kernels.models import gram as gram_kernel
 from rankbench.kernels.models import scoring as scoring_kernel
 from rankbench.kernels.shared.rows import SparseRows
@@ -34,6 +35,11 @@ class DenseFeatures:
     def stored(self) -> Floats:
         """All stored values as a vector."""
         return self.matrix.ravel()
+
+    @property
+    def square_sum(self) -> float:
+        """The sum of the squares of all values."""
+        return float(np.vdot(self.stored, self.stored))
 
     def times(self, other: Floats) -> Floats:
         """X times a vector, or a matrix with a row per feature."""
@@ -114,6 +120,11 @@ class SparseFeatures:
         """All stored values as a vector."""
         return np.asarray(self.matrix.data)
 
+    @property
+    def square_sum(self) -> float:
+        """The sum of the squares of all values."""
+        return float(np.vdot(self.stored, self.stored))
+
     def times(self, other: Floats) -> Floats:
         """X times a vector, or a matrix with a row per feature."""
         return np.ascontiguousarray(self.matrix @ other)
@@ -183,9 +194,10 @@ Features: TypeAlias = DenseFeatures | SparseFeatures
 
 
 def features_of(matrix: Matrix | None) -> Features:
-    """The wrapper of a dense or sparse feature matrix; a TypeError if there is none."""
+    """The wrapper of a dense or sparse feature matrix, in double precision; a TypeError if there is none."""
     if matrix is None:
         raise TypeError("there are no item features: a solver that uses them must declare needs_features")
+    matrix = as_doubles(matrix)
     if not scipy.sparse.issparse(matrix):
         return DenseFeatures(matrix)
     return SparseFeatures(matrix if isinstance(matrix, scipy.sparse.csr_array) else scipy.sparse.csr_array(matrix))

@@ -7,6 +7,7 @@ import numpy as np
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.features.matrix import Features, SparseFeatures
+from rankbench.features.single import SingleFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
@@ -17,13 +18,13 @@ class Design:
     """The matrix X of item features, dense, sparse or the identity, with its products on several threads."""
 
     n_items: int
-    features: Features | None
+    features: Features | SingleFeatures | None
     rows: SparseRows | None  # those of X and of its transpose, where X is sparse
     columns: SparseRows | None
     threads: int
 
     @classmethod
-    def of(cls, features: Features | None, n_items: int, threads: int) -> "Design":
+    def of(cls, features: Features | SingleFeatures | None, n_items: int, threads: int) -> "Design":
         """The design of these features, or of none."""
         if isinstance(features, SparseFeatures):
             rows, columns = (sparse_rows(*parts) for parts in (features.compressed(), features.compressed_columns()))
@@ -40,13 +41,15 @@ class Design:
         """The mean squared norm of an item's features."""
         if self.features is None:
             return 1.0
-        return float(np.vdot(self.features.stored, self.features.stored)) / self.n_items
+        return self.features.square_sum / self.n_items
 
     @one_blas_thread()
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
+        if isinstance(self.features, SingleFeatures):
+            return self.features.times(matrix, self.threads)
         out = np.empty((self.n_items, matrix.shape[1]))
         if self.rows is not None:
             entries_kernel.times(matrix=self.rows, dense=matrix, out=out, threads=self.threads)
@@ -59,6 +62,8 @@ class Design:
         """X^T times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
+        if isinstance(self.features, SingleFeatures):
+            return self.features.transposed_times(matrix, self.threads)
         out = np.empty((self.width, matrix.shape[1]))
         if self.columns is not None:
             entries_kernel.times(matrix=self.columns, dense=matrix, out=out, threads=self.threads)

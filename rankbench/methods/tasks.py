@@ -1,6 +1,6 @@
 """Preparation of training data for solvers: users who have an order to learn, centred ratings, checked features."""
 
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -9,8 +9,10 @@ from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings, blocks
 from rankbench.features.matrix import Features, Matrix, features_of
+from rankbench.features.single import SingleFeatures, is_single
 
 Centre = Literal["user", "none"]
+AnyFeatures = TypeVar("AnyFeatures", Features, SingleFeatures)
 
 
 def ordered(train: Ratings) -> Ratings:
@@ -35,8 +37,17 @@ def targets(train: Ratings, centre: Centre) -> Floats:
 
 
 def checked_features(matrix: Matrix | None) -> Features:
-    """The item features of a view; raises an error if all are zero."""
-    features = features_of(matrix)
+    """The item features of a view, in double precision; raises an error if all are zero."""
+    return _checked(features_of(matrix))
+
+
+def features_as_stored(matrix: Matrix | None) -> Features | SingleFeatures:
+    """The same for solvers that take features of 32 bits as they are."""
+    given: Any = matrix
+    return _checked(SingleFeatures(given)) if is_single(given) else checked_features(matrix)
+
+
+def _checked(features: AnyFeatures) -> AnyFeatures:
     if features.shape[0] and not np.any(features.stored):
         raise UserError("item features are all zero: no function of them ranks anything")
     return features

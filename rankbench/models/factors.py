@@ -9,6 +9,7 @@ import scipy.sparse
 from rankbench.arrays import soundness
 from rankbench.core.brief import brief, brief_html
 from rankbench.core.contract import Floats, Ints
+from rankbench.features.single import is_single
 from rankbench.models.asking import (
     checked_ids,
     checked_pairs,
@@ -17,6 +18,8 @@ from rankbench.models.asking import (
     products_with_all,
 )
 from rankbench.names import checked_threads
+
+_ROWS = 1 << 12  # of 32 bits that become doubles at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,14 @@ class FeatureFactors:
         items, threads = checked_ids("item", items, self.features.shape[0]), checked_threads(threads)
         if scipy.sparse.issparse(self.features):
             return np.asarray(self.features[items] @ np.ascontiguousarray(self.basis))
-        return products_with_all(self.features, items, np.ascontiguousarray(self.basis.T), threads)
+        basis = np.ascontiguousarray(self.basis.T)
+        if not is_single(self.features):
+            return products_with_all(self.features, items, basis, threads)
+        found = np.empty((len(items), len(basis)))
+        for first in range(0, len(items), _ROWS):
+            block = self.features[items[first : first + _ROWS]].astype(np.float64)
+            found[first : first + _ROWS] = products_with_all(block, np.arange(len(block)), basis, threads)
+        return found
 
     def ranking_functions(self) -> tuple[Floats, Floats]:
         """U, and the mean over users of the weight of each column."""

@@ -13,6 +13,7 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.in_process import steps_in_process
 from rankbench.features.matrix import Features
+from rankbench.features.single import SingleFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
@@ -23,7 +24,7 @@ from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
-from rankbench.methods.tasks import checked_features
+from rankbench.methods.tasks import features_as_stored
 from rankbench.models import Factors, FeatureFactors, ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
@@ -77,6 +78,7 @@ class FRSVM(Checked):
     partitions: Partitions = 1
     loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
+    takes_single: ClassVar = True  # features of 32 bits as they are
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 2  # v of a task without a pair is zero exactly, and not up to rounding
 
@@ -130,21 +132,21 @@ class FRSVM(Checked):
             users[~tasks.paired, :rank] = known.users.mean(axis=0)
         return replace(known, users=np.ascontiguousarray(users[:, :rank]))
 
-    def _fitting(self, train: View) -> tuple["FRSVM", Features | None]:
+    def _fitting(self, train: View) -> tuple["FRSVM", Features | SingleFeatures | None]:
         """This solver with a rank that the item features allow, and these features."""
         features = self._features(train)
         if features is None or self.rank <= features.shape[1]:
             return self, features
         return replace(self, rank=features.shape[1]), features
 
-    def _features(self, train: View) -> Features | None:
+    def _features(self, train: View) -> Features | SingleFeatures | None:
         """The item features that it learns from, checked."""
         if not self.needs_features:
             return None
         if train.item_features is None:
             problem = "features=given, but the data has none: give item features, or features=none"
             raise UserError(problem, subject="FRSVM")
-        return checked_features(train.item_features)
+        return features_as_stored(train.item_features)
 
 
 class _Fit:
@@ -307,7 +309,7 @@ class _Site:
     """What all parts in one process share."""
 
     solver: FRSVM
-    features: Features | None  # None where parts are given scores' item vectors, and not U
+    features: Features | SingleFeatures | None  # None where parts are given scores' item vectors, and not U
     n_items: int
     threads: int
 

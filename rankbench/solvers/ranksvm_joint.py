@@ -9,10 +9,11 @@ import numpy as np
 from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features
+from rankbench.features.single import SingleFeatures
 from rankbench.methods.losses import CODES
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
-from rankbench.methods.tasks import checked_features
+from rankbench.methods.tasks import features_as_stored
 from rankbench.models import ItemScores
 from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Weight
@@ -32,6 +33,7 @@ class RankSVMJoint(Checked):
     loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
+    takes_single: ClassVar = True  # features of 32 bits as they are
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, joint"
     version: ClassVar = 2  # a step may also halve the gap
@@ -39,13 +41,13 @@ class RankSVMJoint(Checked):
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
         threads = checked_threads(threads)
-        features = checked_features(train.item_features)
+        features = features_as_stored(train.item_features)
         tasks = PairTasks.of(train, threads, CODES[self.loss])
         for point in minimise(tasks, _through_items(tasks, features), self.C):
             yield point.step(ItemScores(features.times(point.unknowns)))
 
 
-def _through_items(tasks: PairTasks, features: Features) -> Linear:
+def _through_items(tasks: PairTasks, features: Features | SingleFeatures) -> Linear:
     """The linear map from w to each row's score, by way of a score per item."""
     n_items, d = features.shape
 

@@ -23,8 +23,8 @@ from rankbench.execution.run import Conditions
 from rankbench.experiments import Budget
 from rankbench.own_data import fitting_choice
 from rankbench.own_data.choosing import Wishes, choose, protocol_of, space_of
-from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
 from rankbench.own_data.contestants import contestants
+from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
 from rankbench.own_data.facts import Facts
 from rankbench.own_data.fitting_choice import choice_for
 from rankbench.own_data.naming import data_named

@@ -32,7 +32,8 @@ def embeddings(path: Path, item_ids: Ids) -> Block:
     if table.ndim != 2 or table.dtype.kind not in "iufb":
         raise UserError(f"{path} holds {table.dtype}{list(table.shape)}, not a row of numbers for each item")
     rows = _rows_of(path, ids, len(table), item_ids)
-    matrix: Floats = np.asarray(table[rows], np.float64)
+    kept = np.float32 if table.dtype in (np.float16, np.float32) else np.float64  # as many bits as solvers can take
+    matrix: Floats = np.asarray(table[rows], kept)
     if not (finite := np.isfinite(matrix).all(axis=1)).all():
         raise UserError(f"{path}: a feature of item {item_ids.tolist()[int(finite.argmin())]!r} is not finite")
     return Block(np.array(names or [f"f{number}" for number in range(1, matrix.shape[1] + 1)], np.str_), matrix)
