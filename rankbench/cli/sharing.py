@@ -229,8 +229,8 @@ def recommend(
     model = load(path)
     if ratings:
         model = model.fold_in(load_data(ratings), threads=threads)
-    users = None if user is None else model.ids_of("user", user)
-    items = None if item is None else model.ids_of("item", item)
+    users = None if user is None else model.users.of_texts(user)
+    items = None if item is None else model.items.of_texts(item)
     blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
     if why:
         blocks = (_with_reasons(model, block, why) for block in blocks)

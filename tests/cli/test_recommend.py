@@ -70,7 +70,7 @@ def test_parquet_has_the_rows_of_csv_whatever_the_blocks(call, tmp_path, monkeyp
     expected = pd.read_csv(tmp_path / "all.csv")
     assert call("m.npz", "-k", 2, "--to", "all.parquet")[1] == "all.parquet: 4 recommendations\n"
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "all.parquet"), expected, check_dtype=False)
-    monkeypatch.setattr("rankbench.fitted._BLOCK", 1)  # each user alone
+    monkeypatch.setattr("rankbench.fitted.model._BLOCK", 1)  # each user alone
     assert call("m.npz", "-k", 2, "--to", "blocks.parquet")[0] == 0
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "blocks.parquet"), expected, check_dtype=False)
     assert (

@@ -9,7 +9,6 @@ import scipy.sparse
 from models.test_models import EVERYBODY, EXAMPLES, FEATURES, OF_ITEMS, USERS, every_model
 
 import rankbench
-from rankbench import fitted
 from rankbench.arrays.npz import fingerprint, read_npz, write_npz
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
@@ -86,7 +85,7 @@ def test_items_of_equal_score_come_in_the_order_of_the_data_and_those_without_a_
 def test_all_users_are_asked_if_none_is_named_and_blocks_do_not_matter(monkeypatch):
     whole = MODEL.recommend(k=2)
     assert whole["user"].tolist() == [10, 10, 7, 7, 12, 12]
-    monkeypatch.setattr(fitted, "_BLOCK", 1)
+    monkeypatch.setattr("rankbench.fitted.model._BLOCK", 1)
     assert len(list(MODEL.recommend_in_blocks(k=2))) == 3
     pandas.testing.assert_frame_equal(MODEL.recommend(k=2), whole)
 
@@ -242,10 +241,10 @@ def test_a_file_or_a_model_can_be_asked_for_recommendations(tmp_path):
 
 
 def test_ids_of_a_command_line_are_numbers_where_those_of_the_data_are():
-    assert MODEL.ids_of("user", ["10", "-7"]).tolist() == [10, -7]
-    assert MODEL.ids_of("item", ["a", "7"]).tolist() == ["a", "7"]
+    assert MODEL.users.of_texts(["10", "-7"]).tolist() == [10, -7]
+    assert MODEL.items.of_texts(["a", "7"]).tolist() == ["a", "7"]
     with pytest.raises(UserError, match="user id 'bob' is unknown: the ids are whole numbers"):
-        MODEL.ids_of("user", ["10", "bob"])
+        MODEL.users.of_texts(["10", "bob"])
 
 
 def test_an_id_that_no_file_can_hold_is_refused_when_a_model_is_saved(tmp_path):

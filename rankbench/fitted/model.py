@@ -2,60 +2,29 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from operator import index
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse
 from scipy.special import expit
 
 from rankbench import explanations, models, new_users
-from rankbench.arrays import soundness
-from rankbench.arrays.npz import Array, Arrays
+from rankbench.arrays.npz import Array
 from rankbench.core.brief import as_html
-from rankbench.core.contract import Flags, Floats, FoldsIn, Int32s, Int64s, Ints, Model, Scattered, ScoresAll
+from rankbench.core.contract import Floats, FoldsIn, Ints, Model, ScoresAll
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Labels, View, accepted
-from rankbench.metrics.catalogue import seen_items
+from rankbench.fitted.ids import Ids
+from rankbench.fitted.new_items import matrix_of, stacked
+from rankbench.fitted.seen import Seen
 from rankbench.metrics.reliability import gaps_of, slope_of
 from rankbench.names import checked_threads
 
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["user", "item"]
-_IDS: dict[Kind, str] = {"user": "ids.users", "item": "ids.items"}  # arrays in a file; no field of a model is so named
-_SEEN = ("seen.indptr", "seen.items", "seen.n_items")
-_SOLVER, _SLOPE = "solver", "slope"
 _BLOCK = 1 << 20  # scores in memory at a time, 8 MiB; more if one user has more items
-_COMPARED = 100_000  # ids that a wrong one is compared with, to suggest the most similar
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """The items that each user has in the training part, in CSR form, and the number of items of the catalogue."""
-
-    indptr: Int64s
-    items: Int32s
-    n_items: int
-
-    @classmethod
-    def of(cls, train: View) -> "Seen":
-        """The items of each user in this training part; both items of a comparison count."""
-        return cls(*seen_items(train), train.n_items)
-
-    def of_user(self, user: int) -> Int64s:
-        """The items of one user."""
-        return np.unique(self.items[self.indptr[user] : self.indptr[user + 1]]).astype(np.int64)
-
-    def validate(self) -> None:
-        """Raise an error unless all items are in the catalogue and the rows of the users follow each other."""
-        (rows,) = soundness.ids("seen.items", self.items, self.n_items, None)
-        soundness.pointers("seen.indptr", self.indptr, len(np.atleast_1d(self.indptr)) - 1, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +47,17 @@ class Fitted:
         """The model that was trained on this part; `seen` is the part with the items seen, if it is another one."""
         seen_items = Seen.of(train if seen is None else seen)
         return cls(model, train.user_ids, train.item_ids, seen_items, solver if isinstance(solver, FoldsIn) else None)
+
+    @cached_property
+    def users(self) -> Ids:
+        """The ids of the users."""
+        known = self.user_ids is None and self.seen is not None
+        return Ids("user", self.user_ids, len(self._everyone()) if known else None)
+
+    @cached_property
+    def items(self) -> Ids:
+        """The ids of the items."""
+        return Ids("item", self.item_ids, self.n_items if self.item_ids is None else None)
 
     @property
     def n_items(self) -> int:
@@ -109,7 +89,7 @@ class Fitted:
 
     def score_ids(self, users: Any, items: Any) -> Floats:
         """The model's score of each pair, by ids; one id goes with several."""
-        return self.score(*np.broadcast_arrays(self._numbers("user", users), self._numbers("item", items)))
+        return self.score(*np.broadcast_arrays(self.users.numbers(users), self.items.numbers(items)))
 
     def chances(self, users: Any, items: Any, others: Any) -> Floats:
         """The chance that each user prefers the item to the other one: 1 / (1 + e^-d), d the difference of scores.
@@ -118,7 +98,7 @@ class Fitted:
         that is too strong; other models need `calibrated` before. One id goes with several.
         """
         whose, one, other = np.broadcast_arrays(
-            self._numbers("user", users), self._numbers("item", items), self._numbers("item", others)
+            self.users.numbers(users), self.items.numbers(items), self.items.numbers(others)
         )
         found: Floats = expit(self.score(whose, one) - self.score(whose, other))
         return found
@@ -177,8 +157,8 @@ class Fitted:
         checked_threads(threads)
         if not seen and self.seen is None:
             raise UserError("this model does not know what users have seen", remedy="pass seen=True, or fit it again")
-        chosen = self._everyone() if users is None else self._numbers("user", users)
-        among = None if items is None else np.unique(self._numbers("item", items))
+        chosen = self._everyone() if users is None else self.users.numbers(users)
+        among = None if items is None else np.unique(self.items.numbers(items))
         return self._best(chosen, among, (_checked_k(k), seen), threads)
 
     def rank(self, user: Any, items: Any = None) -> "pandas.DataFrame":
@@ -198,8 +178,8 @@ class Fitted:
         pandas.DataFrame
             A row for each item: user, place from 1, item, score.
         """
-        (number,) = _one(self._numbers("user", user), user)
-        asked = np.arange(self.n_items) if items is None else self._numbers("item", items)
+        (number,) = _one(self.users.numbers(user), user)
+        asked = np.arange(self.n_items) if items is None else self.items.numbers(items)
         scores = self.score(np.full(len(asked), number), asked)
         order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
         return self._table([number], [asked[order]], [scores[order]])
@@ -223,8 +203,8 @@ class Fitted:
         """
         import pandas  # noqa: PLC0415  slow to import
 
-        (number,) = _one(self._numbers("user", user), user)
-        numbers = self._numbers("item", item)
+        (number,) = _one(self.users.numbers(user), user)
+        numbers = self.items.numbers(item)
         if not np.isfinite(self.score(np.full(len(numbers), number), numbers)).all():
             raise UserError("the model gives an item no score for this user", remedy="ask for what it recommends")
         own = np.zeros(0, np.int64) if self.seen is None else self.seen.of_user(number)
@@ -234,8 +214,8 @@ class Fitted:
 
     def _reasons(self, user: Any, item: Any, found: explanations.Strongest) -> Iterator[tuple[Any, Any, Any, float]]:
         """The rows of `why` for one item."""
-        names = _named(found.numbers, self.item_ids) if found.kind == "item" else found.numbers
-        about = _named(np.array([user]), self.user_ids)[0], _named(np.array([item]), self.item_ids)[0]
+        names = self.items.named(found.numbers) if found.kind == "item" else found.numbers
+        about = self.users.named(np.array([user]))[0], self.items.named(np.array([item]))[0]
         values = zip(names, found.values, strict=True)
         yield from ((*about, f"{found.kind} {name}", self.slope * float(value)) for name, value in values)
         yield from ((*about, name, self.slope * value) for name, value in found.others.items())
@@ -263,7 +243,7 @@ class Fitted:
             problem = "the solver of this model is unknown, or fits no further users"
             raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
         given = new_users.as_ratings(ratings)
-        view = new_users.renumbered(given, *self._places("item", self._item_ids_in(given)), self.n_items)
+        view = new_users.renumbered(given, *self.items.places(self._item_ids_in(given)), self.n_items)
         if type(view) not in accepted(self.solver):
             raise UserError(f"{type(self.solver).__name__} learns from ratings, and these are comparisons")
         model = self.solver.fold_in(self.model, view, threads)
@@ -286,57 +266,38 @@ class Fitted:
         Fitted
             The model; the items of training have the scores that they had.
         """
-        known, features = self._features(), _matrix(features)
+        known, features = self._features(), matrix_of(features)
         if features.ndim != 2 or features.shape[1] != known.shape[1]:
             problem = f"the features have shape {list(features.shape)}"
             raise UserError(problem, remedy=f"give a row per new item with the {known.shape[1]} features of training")
-        extended = _stacked(known, features)
+        extended = stacked(known, features)
         model = replace(self.model, **{models.FEATURES[type(self.model).__name__]: extended})
         seen = None if self.seen is None else replace(self.seen, n_items=extended.shape[0])
-        ids = _joined(self.item_ids, item_ids, features.shape[0])
+        ids = self.items.joined(item_ids, features.shape[0])
         found = replace(self, model=model, item_ids=ids, seen=seen)
         found.validate()
         return found
-
-    def ids_of(self, kind: Kind, texts: list[str]) -> Array:
-        """The ids that these texts mean, as from a command line: whole numbers where the data's ids are numbers."""
-        ids = self._ids(kind)
-        if ids is not None and ids.dtype.kind == "U":
-            return np.array(texts, np.str_)
-        try:
-            return np.array([int(text) for text in texts], np.int64)
-        except (ValueError, OverflowError):
-            wrong = next(text for text in texts if not text.lstrip("-").isdecimal() or len(text) > 18)
-            raise UserError(f"{kind} id {wrong!r} is unknown: the ids are whole numbers") from None
 
     def validate(self) -> None:
         """Raise an error unless the model is sound, and the ids are distinct and those of its users and items."""
         self.model.validate()
         if not 0 < self.slope < np.inf:
             raise UserError(f"the slope of its scores is {self.slope:g}, not a positive number")
-        for kind in _IDS:
-            _check_ids(kind, self._ids(kind))
+        both = self.users, self.items
+        for ids in both:
+            ids.validate()
         if self.seen is not None:
             self.seen.validate()
-            sizes: dict[Kind, int] = {"user": len(self.seen.indptr) - 1, "item": self.seen.n_items}
-            for kind, size in sizes.items():
-                if (ids := self._ids(kind)) is not None and len(ids) != size:
-                    raise UserError(f"there are {len(ids)} {kind} ids for {size} {kind}s")
+            for ids, size in zip(both, (len(self.seen.indptr) - 1, self.seen.n_items), strict=True):
+                if ids.labels is not None and len(ids.labels) != size:
+                    raise UserError(f"there are {len(ids.labels)} {ids.kind} ids for {size} {ids.kind}s")
         self.model.score(*(np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)))
 
     def _facts(self) -> list[tuple[str, str]]:
         """The model, and how many users and items it knows by which ids."""
-        ids = [(f"{kind}s", self._ids(kind)) for kind in _IDS]
+        ids = (("users", self.user_ids), ("items", self.item_ids))
         known = [(name, f"{len(one):,} {name} like {one[:1].tolist()[0]!r}") for name, one in ids if one is not None]
         return [("model", repr(self.model)), *known]
-
-    def _ids(self, kind: Kind) -> Labels:
-        return self.user_ids if kind == "user" else self.item_ids
-
-    @cached_property
-    def _orders(self) -> dict[Kind, Ints]:
-        """The order that sorts the ids of users, and of items."""
-        return {kind: np.argsort(self._ids(kind)) for kind in _IDS if self._ids(kind) is not None}
 
     def _everyone(self) -> Ints:
         """The numbers of all users."""
@@ -346,21 +307,6 @@ class Fitted:
             raise UserError("this model does not know its users", remedy="name users: model.recommend([0, 1, 2])")
         return np.arange(len(self.seen.indptr) - 1)
 
-    def _numbers(self, kind: Kind, asked: Any) -> Ints:
-        """The numbers from 0 of ids; an error if one is unknown."""
-        ids, wanted = self._ids(kind), np.atleast_1d(np.asarray(asked))
-        if ids is None or not len(wanted):
-            size = len(self._everyone()) if kind == "user" and self.seen is not None else None
-            _check_numbers(kind, wanted, self.n_items if kind == "item" else size)
-            return wanted.astype(np.int64)
-        if wanted.ndim != 1:
-            raise UserError(f"{kind} ids have {wanted.ndim} dimensions", remedy="pass one id, or a list of ids")
-        wanted = wanted.astype(np.str_) if wanted.dtype.kind == "O" and ids.dtype.kind == "U" else wanted
-        places, known = self._places(kind, wanted)
-        if not known.all():
-            raise _unknown(kind, wanted[~known].tolist()[0], ids)
-        return places
-
     def _item_ids_in(self, given: View) -> Array:
         """The ids of the items of these ratings; texts, as in a CSV file, mean numbers where the model has these."""
         ids = given.item_ids
@@ -369,19 +315,7 @@ class Fitted:
             raise UserError("the ratings have no ids of items", remedy=f"give ids like {like!r}")
         if ids is None:
             return np.arange(given.n_items)
-        return self.ids_of("item", ids.tolist()) if ids.dtype.kind == "U" else np.asarray(ids)
-
-    def _places(self, kind: Kind, wanted: Array) -> tuple[Ints, Flags]:
-        """The number of each of these ids, and which of them are known; an error if they are of another type."""
-        ids = self._ids(kind)
-        if ids is None:
-            _check_numbers(kind, wanted, None)
-            return wanted, wanted < self.n_items
-        if (wanted.dtype.kind == "U") != (ids.dtype.kind == "U"):
-            raise UserError(f"{kind} id {wanted.tolist()[0]!r} is unknown: the ids are like {ids.tolist()[0]!r}")
-        order = self._orders[kind]
-        places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-        return places, ids[places] == wanted
+        return self.items.of_texts(ids.tolist()) if ids.dtype.kind == "U" else np.asarray(ids)
 
     def _best(
         self, users: Ints, among: Ints | None, how: tuple[int, bool], threads: int
@@ -393,7 +327,7 @@ class Fitted:
             block = users[first : first + size].astype(np.int32)
             scores = np.where(np.isnan(found := self.score_all(block, threads)), -np.inf, found)
             if not seen and self.seen is not None:
-                _bar(scores, block, self.seen)
+                self.seen.bar(scores, block)
             columns = np.arange(scores.shape[1]) if among is None else among
             best = [_highest(row[columns], k) for row in scores]
             items = [columns[chosen] for chosen in best]
@@ -405,9 +339,9 @@ class Fitted:
 
         counts = [len(one) for one in items]
         columns = {
-            "user": _named(np.repeat(np.asarray(users, np.int64), counts), self.user_ids),
+            "user": self.users.named(np.repeat(np.asarray(users, np.int64), counts)),
             "place": np.concatenate([np.arange(1, count + 1) for count in (*counts, 0)]),
-            "item": _named(np.concatenate([*items, np.zeros(0, np.int64)]).astype(np.int64), self.item_ids),
+            "item": self.items.named(np.concatenate([*items, np.zeros(0, np.int64)]).astype(np.int64)),
             "score": np.concatenate([*scores, np.zeros(0)]),
         }
         return pandas.DataFrame(columns)
@@ -424,45 +358,6 @@ class Fitted:
         )
 
 
-def save(model: Model, path: str | Path) -> None:
-    """Write a model to an npz file of plain arrays; if it is `Fitted`, with its ids and what users have seen."""
-    plain: Model = model.model if isinstance(model, Fitted) else model
-    plain = plain.gathered() if isinstance(plain, Scattered) else plain
-    beside = _beside(model) if isinstance(model, Fitted) else {}
-    if models.MODELS.get(type(plain).__name__) is not type(plain):
-        problem = f"a {type(plain).__name__} cannot be saved"
-        raise UserError(problem, remedy=f"only models of rankbench can: {', '.join(models.MODELS)}")
-    models.save(plain, path, **beside)
-
-
-def load(path: str | Path) -> Fitted:
-    """Read a model that `save` wrote, with its ids and what users have seen, if the file has them."""
-    arrays = models.arrays_in(path)
-    model = models.unpacked(path, arrays)
-    parts = [arrays[name] for name in _SEEN if name in arrays]
-    seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
-    try:
-        solver = new_users.named(str(arrays[_SOLVER])) if _SOLVER in arrays else None
-        slope = float(arrays.get(_SLOPE, np.array(1.0)))
-        found = Fitted(model, arrays.get(_IDS["user"]), arrays.get(_IDS["item"]), seen, solver, slope)
-        found.validate()
-    except UserError as error:
-        raise models.unsound(path, error) from None
-    return found
-
-
-def _beside(model: Fitted) -> Arrays:
-    """The arrays that stand in a file beside those of the model."""
-    seen = () if model.seen is None else (model.seen.indptr, model.seen.items, model.seen.n_items)
-    for kind in _IDS:
-        _check_writable(kind, model._ids(kind))
-    ids = {_IDS["user"]: model.user_ids, _IDS["item"]: model.item_ids}
-    solver = None if model.solver is None else new_users.name_of(model.solver)
-    slope = None if model.slope == 1 else model.slope
-    values = dict(zip(_SEEN, seen, strict=False)) | ids | {_SOLVER: solver, _SLOPE: slope}
-    return {name: np.asarray(value) for name, value in values.items() if value is not None}
-
-
 def _highest(scores: Floats, k: int) -> Ints:
     """The places of the k highest finite scores, highest first; of equal scores the first is first."""
     if k < len(scores):
@@ -473,52 +368,6 @@ def _highest(scores: Floats, k: int) -> Ints:
     places = places[scores[places] > -np.inf]
     best: Ints = places[np.argsort(-scores[places], kind="stable")[:k]]
     return best
-
-
-def _bar(scores: Floats, users: Ints, seen: Seen) -> None:
-    """Give the items that users have seen the lowest score."""
-    counts = seen.indptr[users + 1] - seen.indptr[users]
-    starts = np.repeat(seen.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    scores[np.repeat(np.arange(len(users)), counts), seen.items[starts + np.arange(len(starts))]] = -np.inf
-
-
-def _named(numbers: Ints, ids: Labels) -> Array:
-    return numbers if ids is None else np.asarray(ids)[numbers]
-
-
-def _joined(ids: Labels, added: Any, count: int) -> Labels:
-    """The ids with those of `count` new items behind them."""
-    if (ids is None) != (added is None):
-        remedy = "leave item_ids out" if ids is None else "pass item_ids, one for each row of the features"
-        raise UserError(f"the data's items have {'no ids' if ids is None else 'ids'}", remedy=remedy)
-    if ids is None:
-        return None
-    new = np.atleast_1d(np.asarray(added))
-    if len(new) != count or (new.dtype.kind == "U") != (ids.dtype.kind == "U"):
-        problem = f"item_ids are {new.dtype}[{len(new)}] for {count} new items"
-        raise UserError(problem, remedy=f"give one id like {ids.tolist()[0]!r} for each row of the features")
-    return np.concatenate([ids, new])
-
-
-def _matrix(features: Any) -> Any:
-    """Item features as a matrix of finite numbers."""
-    try:
-        sparse = scipy.sparse.issparse(features)
-        if np.iscomplexobj(features):
-            raise TypeError("complex numbers would be cut")
-        found = scipy.sparse.csr_array(features, dtype=np.float64) if sparse else np.asarray(features, np.float64)
-    except (ValueError, TypeError):
-        raise UserError("the features are no numbers", remedy="give a matrix of numbers, a row per new item") from None
-    if not np.isfinite(found.data if scipy.sparse.issparse(found) else found).all():
-        raise UserError("the features hold NaN or infinite values", remedy="fill or drop them first")
-    return found
-
-
-def _stacked(known: Any, new: Any) -> Any:
-    """The rows of both matrices, sparse if the first is."""
-    if scipy.sparse.issparse(known):
-        return scipy.sparse.csr_array(scipy.sparse.vstack([known, scipy.sparse.csr_array(new)]))
-    return np.vstack([known, (new.toarray() if scipy.sparse.issparse(new) else new).astype(known.dtype)])
 
 
 def _checked_k(k: SupportsIndex) -> int:
@@ -536,38 +385,3 @@ def _one(numbers: Ints, asked: Any) -> Ints:
     if len(numbers) != 1:
         raise UserError(f"rank takes one user, not {len(numbers)}", remedy="call it once for each, or use recommend")
     return numbers
-
-
-def _check_numbers(kind: Kind, numbers: Array, size: int | None) -> None:
-    """Raise an error unless these are numbers of users or items, from 0 to size - 1."""
-    if len(numbers) and (numbers.ndim != 1 or numbers.dtype.kind not in "iu"):
-        raise UserError(f"{kind} id {numbers.ravel()[0]!s:.60} is unknown: the data has no ids but numbers from 0")
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < (np.inf if size is None else size):
-        wrong = numbers.min() if numbers.min() < 0 else numbers.max()
-        known = f"ids run from 0 to {size - 1}" if size is not None else "ids count from 0"
-        raise UserError(f"{kind} id {wrong} is out of range: {known}")
-
-
-def _check_ids(kind: Kind, ids: Labels) -> None:
-    """Raise an error unless the ids are distinct integers or texts."""
-    if ids is None:
-        return
-    if ids.ndim != 1 or ids.dtype.kind not in "iuU" or not len(ids):
-        raise UserError(f"{kind} ids are {ids.dtype}{list(ids.shape)}: they must be a vector of integers or text")
-    _check_writable(kind, ids)
-    if len(np.unique(ids)) < len(ids):
-        raise UserError(f"{kind} ids are not distinct")
-
-
-def _check_writable(kind: Kind, ids: Labels) -> None:
-    """Raise an error if an id is a text that no file can hold."""
-    if ids is not None and ids.dtype.kind == "U" and (wrong := soundness.first_unwritable(ids)) is not None:
-        raise UserError(f"{kind} id {wrong!r:.60} has a lone surrogate, which no file can hold")
-
-
-def _unknown(kind: Kind, asked: object, ids: npt.NDArray[Any]) -> UserError:
-    """The error for an id that is not among the ids; it suggests the most similar one."""
-    known = ids[:_COMPARED].tolist() if ids.dtype.kind == "U" else []
-    nearest = get_close_matches(str(asked), known, n=1, cutoff=0.6)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"the {len(ids):,} ids are like {ids.tolist()[0]!r}"
-    return UserError(f"{kind} id {asked!r} is unknown", remedy=remedy)
