@@ -13,6 +13,7 @@ renamed, so that a merge that was interrupted is repeated by the same command.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from os.path import realpath
 from pathlib import Path
 from typing import Literal
 
@@ -105,7 +106,7 @@ class Merge:
 def check_apart(out: Path, sources: Iterable[Path]) -> None:
     """Raise an error if the target is one of the sources, or lies where a source keeps its results."""
     for source in sources:
-        if source.resolve() == out.resolve():
+        if realpath(source) == realpath(out):  # which takes a link to itself, too
             raise UserError(f"{source} cannot be merged into itself: name another folder with --out")
 
 

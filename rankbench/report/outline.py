@@ -31,6 +31,8 @@ from rankbench.report.render.tables import definitions, notes, sheet
 from rankbench.report.sections import Section
 from rankbench.report.study import redrawn
 
+_MANY = 60  # trials that a page does not list
+
 
 def outline(section: Section) -> list[Block]:
     """Everything that a report says about an experiment, in the order of reading."""
@@ -45,9 +47,17 @@ def outline(section: Section) -> list[Block]:
     found += [*_tables(study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
     found.append(Definitions(tuple(definitions(study))))
     if study.trials:
-        title = f"All trials of the tuning ({len(study.trials)})"
-        found.append(Table(title, trial_sheet(trials(study)), "trials", folded=True))
+        found.append(_trials(section.name, study))
     return found
+
+
+def _trials(name: str, study: Study) -> Block:
+    """All trials of the tuning, or where many of them are."""
+    number = len(study.trials)
+    if number > _MANY:
+        file, command = f"tables/{name}-trials.csv.gz", f"rankbench table {name} --what trials"
+        return Prose(f"All {number:,} trials of the tuning are in `{file}`; `{command}` lists them.")
+    return Table(f"All trials of the tuning ({number})", trial_sheet(trials(study)), "trials", folded=True)
 
 
 def answer_blocks(study: Study) -> list[Block]:

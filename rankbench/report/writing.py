@@ -3,12 +3,14 @@
 What is made of an experiment is kept in the report's folder, and made again only if something has changed.
 """
 
+import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import replacing
 from rankbench.core.regular import opened
 from rankbench.core.texts import address, error_text, markdown
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
@@ -126,7 +128,9 @@ def _write_tables(study: Study, name: str, folder: Path) -> None:
     write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
     write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
     if study.trials:
-        write_text(folder / "tables" / f"{name}-trials.csv", trials_to_csv(trials(study)))
+        packed = gzip.compress(trials_to_csv(trials(study)).encode(), mtime=0)
+        with replacing(folder / "tables" / f"{name}-trials.csv.gz") as partial:
+            partial.write_bytes(packed)
     for costs in asked_tables(study):
         write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
 
@@ -146,7 +150,7 @@ def _draw_figures(section: Section, folder: Path) -> None:
 def _files(section: Section) -> Iterator[str]:
     """The files of an experiment's tables and figures, as `_write_tables` and `_draw_figures` write them."""
     study, name = section.study, section.name
-    tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv"] if study.trials else [])]
+    tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv.gz"] if study.trials else [])]
     yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in asked_tables(study))))
     figures = [name] if section.drawing else []
     figures += [f"{name}-basis-{number}" for number, _ in enumerate(bases(study), 1)]

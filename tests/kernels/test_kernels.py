@@ -22,7 +22,7 @@ from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests
-from rankbench.kernels.models import gram
+from rankbench.kernels.models import gram, scoring
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, SparseRows
 from rankbench.kernels.solvers import global_ranking, mprank, sgd
@@ -386,3 +386,19 @@ def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(theirs, found):
         [sys.executable, "-c", code], env=bare | theirs, capture_output=True, check=True, text=True
     )
     assert printed.stdout.strip() == found
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 24, 25, 64, 65])
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+def test_products_with_few_or_many_columns_have_the_bits_of_pairs(rows, columns):
+    """Narrow strips and wide ones add up the same terms in the same order."""
+    rng = np.random.default_rng(rows * 100 + columns)
+    for rank in (1, 5, 33):
+        table, right = rng.standard_normal((12, rank)), rng.standard_normal((columns, rank))
+        chosen = rng.integers(0, 12, rows).astype(np.int32)
+        out, pairs = np.empty((rows, columns)), np.empty(rows * columns)
+        scoring.products(rows=table, chosen=chosen, columns=right, out=out, threads=2)
+        asked = np.tile(np.arange(columns, dtype=np.int32), rows)
+        scoring.pairs(rows=table, chosen=np.repeat(chosen, columns), columns=right, asked=asked, out=pairs)
+        np.testing.assert_array_equal(out.ravel(), pairs)
+        np.testing.assert_allclose(out, table[chosen] @ right.T, rtol=1e-12, atol=1e-12)

@@ -5,6 +5,7 @@ Lines differ in colour, marker and dashes, so that they can be told apart in gre
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from math import log10
 from pathlib import Path
 from textwrap import fill
@@ -21,6 +22,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from PIL import Image  # comes with matplotlib
 
 from rankbench.core.texts import figure_text
 from rankbench.report.render.drawings import Drawing, Line, Panel
@@ -38,6 +40,7 @@ DASHES: tuple[Any, ...] = (
 )  # fmt: skip
 _REFERENCES: tuple[Any, ...] = ((0, (1, 2)), (0, (4, 2, 1, 2)), (0, (7, 3)))  # dashes of lines that are not measured
 _GREY = "#c9ccd1"
+_TONES = 128  # of a PNG: those of some ten colours with smooth edges
 _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _SMALL = 7  # points: the size of most text
 _PLOT = 1.5  # inches of a panel of lines without its labels
@@ -98,10 +101,13 @@ def draw(drawing: Drawing, folder: Path, name: str) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PDF and as PNG, without dates."""
+    """Write a figure as PDF and as PNG of 128 colours, which takes a third of the bytes; without dates."""
     lay_out(figure)
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-    figure.savefig(folder / f"{name}.png", dpi="figure", metadata={"Software": None})
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi="figure")
+    picture = Image.open(drawn).convert("RGB")
+    picture.quantize(_TONES, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(folder / f"{name}.png")
 
 
 def lay_out(figure: Figure) -> None:

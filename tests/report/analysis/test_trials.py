@@ -1,6 +1,7 @@
 """Trials and chosen settings in tables and reports, from made-up results."""
 
 import csv
+import gzip
 import io
 import re
 from dataclasses import replace
@@ -217,7 +218,7 @@ def test_bars_in_a_cell_do_not_end_it_in_a_pipe_table(tmp_path):
 def test_the_report_shows_every_trial_in_every_format(tmp_path):
     stored(tmp_path)
     first = write_report(ResultsFolder(tmp_path, silent), silent)
-    listed = list(csv.DictReader((first.parent / "tables" / "tiny-trials.csv").open()))
+    listed = list(csv.DictReader(gzip.open(first.parent / "tables" / "tiny-trials.csv.gz", "rt")))
     assert len(listed) == 18
     html, markdown = first.read_text(), (first.parent / "tiny.md").read_text()
     for text in (html, markdown):
@@ -225,6 +226,16 @@ def test_the_report_shows_every_trial_in_every_format(tmp_path):
         assert text.count("chosen") >= 6
         assert "3 grid trials for each solver" in text
     assert len(re.findall(r"^\| .*\| ok \|$", markdown, re.M)) == 18 + 2
+
+
+def test_the_report_says_where_many_trials_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbench.report.outline._MANY", 17)
+    stored(tmp_path)
+    first = write_report(ResultsFolder(tmp_path, silent), silent)
+    for text in (first.read_text(), (first.parent / "tiny.md").read_text()):
+        assert "All 18 trials of the tuning are in" in text
+        assert "tables/tiny-trials.csv.gz" in text
+        assert "rankbench table tiny --what trials" in text
 
 
 def test_the_note_says_how_it_was_tuned(tmp_path):
