@@ -25,7 +25,7 @@ from rankbench.report.render.blocks import (
     Table,
 )
 from rankbench.report.render.facts import facts
-from rankbench.report.render.ranking_functions import bases, described
+from rankbench.report.render.ranking_functions import bases, described, examples
 from rankbench.report.render.series import drawings
 from rankbench.report.render.tables import definitions, notes, sheet
 from rankbench.report.sections import Section
@@ -94,10 +94,13 @@ def _pictures(section: Section) -> Iterator[Block]:
         file = f"figures/{section.name}-ranks.png"
         alternative = "Critical-difference diagram"
         yield Picture("Average ranks over data sets", file, alternative, (ranked.text,), partial(ranks_svg, ranked))
-    for number, basis in enumerate(bases(section.study), 1):
+    shown, count = examples(section.study), len(bases(section.study))
+    more = f"`rankbench report {section.name} --columns 1,2,3` draws all {count}, other settings and data sets too"
+    for number, basis in enumerate(shown, 1):
         title = f"Basic ranking functions of {basis.solver} on {basis.data}"
         file = f"figures/{section.name}-basis-{number}.png"
-        yield Picture(title, file, "Basic ranking functions", tuple(described(basis)))
+        words = (*described(basis), *([more] if count > len(shown) and number == len(shown) else []))
+        yield Picture(title, file, "Basic ranking functions", words)
 
 
 def _problems(study: Study) -> Problems:

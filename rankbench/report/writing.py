@@ -23,7 +23,7 @@ from rankbench.report.analysis.verdicts import added, in_words, score_sheet
 from rankbench.report.asked import asked_tables
 from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
-from rankbench.report.render.ranking_functions import bases, draw_basis
+from rankbench.report.render.ranking_functions import draw_basis, examples
 from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
@@ -141,7 +141,7 @@ def _draw_figures(section: Section, folder: Path) -> None:
     to, name = folder / "figures", section.name
     if section.drawing:
         draw(section.drawing, to, name)
-    for number, basis in enumerate(bases(section.study), 1):
+    for number, basis in enumerate(examples(section.study), 1):
         draw_basis(basis, (), to, f"{name}-basis-{number}")
     if section.ranks:
         draw_ranks(section.ranks, to, f"{name}-ranks")
@@ -153,7 +153,7 @@ def _files(section: Section) -> Iterator[str]:
     tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv.gz"] if study.trials else [])]
     yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in asked_tables(study))))
     figures = [name] if section.drawing else []
-    figures += [f"{name}-basis-{number}" for number, _ in enumerate(bases(study), 1)]
+    figures += [f"{name}-basis-{number}" for number, _ in enumerate(examples(study), 1)]
     figures += [f"{name}-ranks"] if section.ranks else []
     yield from (f"figures/{file}{ending}" for file in figures for ending in (".pdf", ".png"))
 

@@ -123,6 +123,7 @@ def test_jointly_with_the_logistic_loss_it_is_a_logistic_regression_over_all_dif
     assert steps[-1].objective() == pytest.approx(least, rel=1e-9)
     assert steps[-1].gap() <= 1e-12 * least
     assert all(step.objective() - least <= step.gap() + 1e-9 * least for step in steps)
+    assert steps[0].gap() == pytest.approx(0.5 * np.square(C / 2 * rows.sum(axis=0)).sum())  # half the squared gradient
     np.testing.assert_allclose(steps[-1].model.scores, dense(train) @ expected, rtol=1e-4, atol=1e-4)
 
 

@@ -43,6 +43,14 @@ def bases(study: Study) -> list[Basis]:
     return list({(data, solver): basis for (data, _, solver), basis in found.items()}.values())
 
 
+def examples(study: Study) -> list[Basis]:
+    """Of each kind of solver the first of its `bases`: those that a report shows."""
+    kinds: dict[str, Basis] = {}
+    for basis in bases(study):
+        kinds.setdefault(basis.solver.partition("[")[0], basis)
+    return list(kinds.values())
+
+
 def chosen(basis: Basis, columns: Sequence[int]) -> list[tuple[int, RankingFunction]]:
     """The functions with these numbers, counted from 1, as (number, function); by default the first few."""
     if unknown := [column for column in columns if not 1 <= column <= len(basis.functions)]:

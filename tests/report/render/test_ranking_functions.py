@@ -6,8 +6,9 @@ from helpers import colours, made_up, prepared, rankbench, silent, tiny
 from rankbench.core.errors import UserError
 from rankbench.records.results import RankingFunction, Weight
 from rankbench.records.store import ResultsFolder
+from rankbench.report.outline import outline
 from rankbench.report.render.page import page
-from rankbench.report.render.ranking_functions import bases, chosen, described, draw_basis
+from rankbench.report.render.ranking_functions import bases, chosen, described, draw_basis, examples
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 
@@ -32,6 +33,17 @@ def test_each_solver_on_each_data_set_is_shown_once(study):
     assert found.solver == "sgd[rank=2]" and found.functions == LEARNED
     assert [number for number, _ in chosen(found, ())] == [1, 2]
     assert next(described(found)) == "function 1: + war, drama; - comedy, noir"
+
+
+def test_a_report_shows_one_of_each_kind_of_solver(tmp_path):
+    run = prepared(tmp_path, tiny(solvers=("sgd[rank=2]", "sgd[rank=3]", "altsvm")))
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(made_up(cell, 0.5, functions=LEARNED), {})
+    found = run.study()
+    assert [one.solver for one in bases(found)] == ["sgd[rank=2]", "sgd[rank=3]", "altsvm"]
+    assert [one.solver for one in examples(found)] == ["sgd[rank=2]", "altsvm"]
+    assert "--columns 1,2,3` draws all 3" in "".join(map(repr, outline(Section(found, "tiny"))))
 
 
 def test_functions_are_chosen_by_their_numbers(study):
