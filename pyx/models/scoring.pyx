@@ -18,6 +18,9 @@ from rankbench.kernels.shared.rows cimport SparseRows
 
 cdef enum:
     _STRIP = 64  # columns packed at a time, for all rows
+    _NARROW = 8  # the same where there are few columns, as of factors of low rank
+    _ROWS = 4  # rows at a time against a narrow strip, so that no sum waits for itself
+    _FEW = 24  # so many columns are fewer strips of _NARROW than half a strip of _STRIP
 
 cdef struct Table:
     # Rows of doubles, each contiguous; others may lie between them, as where a model shows a part of wider rows.
@@ -35,10 +38,11 @@ def products(
 ):
     """Fill out[a, j] with rows[chosen[a]] . columns[j], in 2 rank flops each.
 
-    Threads share strips of _STRIP columns. A strip is packed once for all chosen rows.
+    Threads share strips of columns. A strip is packed once for all chosen rows.
     """
     threads = team(threads)
-    cdef Py_ssize_t rank = columns.shape[1], strip, strips = (columns.shape[0] + _STRIP - 1) // _STRIP
+    cdef Py_ssize_t rank = columns.shape[1], strip, width = _NARROW if columns.shape[0] <= _FEW else _STRIP
+    cdef Py_ssize_t strips = (columns.shape[0] + width - 1) // width
     agree("columns of rows", rows.shape[1], rank)
     agree("rows of out", out.shape[0], chosen.shape[0])
     agree("columns of out", out.shape[1], columns.shape[0])
@@ -52,7 +56,7 @@ def products(
         arena = scratch.share(thread_id())
         packed = _lay_out(&arena, rank)
         for strip in prange(strips, schedule="static"):
-            _fill_strip(rows, chosen, columns, strip * _STRIP, packed, out)
+            _fill_strip(rows, chosen, columns, strip * width, width, packed, out)
 
 
 def pairs(
@@ -154,20 +158,50 @@ cdef double *_lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
 
 cdef void _fill_strip(
     const double[:, ::1] rows, const int32_t[::1] chosen, const double[:, ::1] columns, Py_ssize_t first,
-    double *packed, double[:, ::1] out,
+    Py_ssize_t width, double *packed, double[:, ::1] out,
 ) noexcept nogil:
-    """The products of all chosen rows with up to _STRIP columns, from column `first` on."""
-    cdef Py_ssize_t n = min(<Py_ssize_t> _STRIP, columns.shape[0] - first)
-    _pack(&columns[first, 0], n, columns.shape[1], packed)
-    _multiply(rows, chosen, packed, n, out, first)
+    """The products of all chosen rows with the columns of a strip, from column `first` on."""
+    cdef Py_ssize_t n = min(width, columns.shape[0] - first)
+    _pack(&columns[first, 0], n, columns.shape[1], width, packed)
+    if width == _NARROW:
+        _multiply_narrow(rows, chosen, packed, n, out, first)
+    else:
+        _multiply(rows, chosen, packed, n, out, first)
 
 
-cdef void _pack(const double *columns, Py_ssize_t n, Py_ssize_t rank, double *packed) noexcept nogil:
-    """Copy n columns to a strip, coordinate by coordinate; a strip has _STRIP columns, those beyond n are zeros."""
+cdef void _pack(
+    const double *columns, Py_ssize_t n, Py_ssize_t rank, Py_ssize_t width, double *packed
+) noexcept nogil:
+    """Copy n columns to a strip, coordinate by coordinate; a strip is `width` wide, its columns beyond n are zeros."""
     cdef Py_ssize_t j, k
-    for j in range(_STRIP):
+    for j in range(width):
         for k in range(rank):
-            packed[k * _STRIP + j] = columns[j * rank + k] if j < n else 0.0
+            packed[k * width + j] = columns[j * rank + k] if j < n else 0.0
+
+
+cdef void _multiply_narrow(
+    const double[:, ::1] rows, const int32_t[::1] chosen, const double *packed, Py_ssize_t n,
+    double[:, ::1] out, Py_ssize_t first,
+) noexcept nogil:
+    """Multiply all chosen rows by a packed narrow strip of n columns; the last rows stand in for those beyond them."""
+    cdef double sums[_ROWS * _NARROW]
+    cdef const double *x[_ROWS]
+    cdef const double *strip
+    cdef Py_ssize_t rank = rows.shape[1], count = chosen.shape[0], row, q, j, k
+    for row in range(0, count, 4):  # _ROWS
+        for q in range(_ROWS):
+            x[q] = &rows[chosen[min(row + q, count - 1)], 0]
+        for j in range(_ROWS * _NARROW):
+            sums[j] = 0.0
+        strip = packed
+        for k in range(rank):
+            for q in range(_ROWS):
+                for j in range(_NARROW):
+                    sums[q * _NARROW + j] = sums[q * _NARROW + j] + x[q][k] * strip[j]
+            strip += _NARROW
+        for q in range(min(<Py_ssize_t> _ROWS, count - row)):
+            for j in range(n):
+                out[row + q, first + j] = sums[q * _NARROW + j]
 
 
 cdef void _multiply(

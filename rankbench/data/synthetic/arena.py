@@ -36,7 +36,7 @@ class Arena(Checked):
     quality_a - quality_b + taste_wa - taste_wb + side + length (length_a - length_b), with normal tastes of standard
     deviation `taste` and lengths of 1/sqrt(2): two comparisons of one judge are not independent. With `features` above
     zero an item has that many, and quality and tastes are linear in them, judges' weights being of rank `rank`; else
-    an item's qualities and tastes have nothing to do with each other's. `busy` spreads the judges' numbers of
+    qualities and tastes of different items are independent. `busy` spreads the judges' numbers of
     comparisons, which are proportional to e^(busy z) with z normal. Solvers learn from the comparisons without a tie.
     """
 
