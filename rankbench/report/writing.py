@@ -20,6 +20,7 @@ from rankbench.report.analysis.costs import duration_sheet
 from rankbench.report.analysis.ranks import draw_ranks, ranks
 from rankbench.report.analysis.trials import trials, trials_to_csv
 from rankbench.report.analysis.verdicts import added, in_words, score_sheet
+from rankbench.report.apart import make_apart
 from rankbench.report.asked import asked_tables
 from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
@@ -30,7 +31,7 @@ from rankbench.report.rows import rows
 from rankbench.report.sections import Piece, Section, by_paper
 from rankbench.report.study import StoredRun, stored_runs
 
-_SUFFIXES = (".csv", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
+_SUFFIXES = (".csv", ".gz", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
 _PARTS = ("tables", "figures")
 _OURS = '<meta name="generator" content="rankbench report">'  # in a page that a report wrote
 
@@ -44,6 +45,11 @@ class _Wanted:
     made_of: str
     kept: Kept | None
 
+    @property
+    def work(self) -> int:
+        """About how much work its piece is: the number of its results."""
+        return sum(1 for _ in self.run.store.cells.glob("*.json"))
+
 
 def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, page: bool = True) -> Path:
     """Write the report about all stored results; returns the path of its main page."""
@@ -56,7 +62,8 @@ def write_report(results: ResultsFolder, warn: Warn, to: Path | None = None, pag
     try:
         wanted = [_wanted(run, name, folder, page) for name, run in _named(found).items()]
         _make_room(folder, wanted, {*experiments.names(), *results.names()})
-        made = [one.kept.piece if one.kept else _made(one, folder, warn, page) for one in wanted]
+        make_apart(_made_here, results.out, folder, {one.name: one.work for one in wanted if not one.kept}, page)
+        made = [_piece(one, folder, warn, page) for one in wanted]
         return _write_pages(made, folder, page)
     except OSError as error:
         raise UserError(f"cannot write the report to {folder}: {error.strerror}") from None
@@ -94,6 +101,23 @@ def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None
             if ours and path.suffix in _SUFFIXES and path not in stay and path.is_file():
                 path.unlink()
     pieces.forget(folder, {one.name for one in wanted if one.kept})
+
+
+def _made_here(out: Path, folder: Path, names: list[str], page: bool) -> None:
+    """Make and keep the pieces of these names, in a process that tells nobody of problems: these are not kept."""
+    found = _named(stored_runs(ResultsFolder(out, _silent, untouched=True)))
+    for name in names:
+        _piece(_wanted(found[name], name, folder, page), folder, _silent, page)
+
+
+def _silent(problem: str) -> None:
+    pass
+
+
+def _piece(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
+    """What is kept of an experiment, perhaps by now, or else is made."""
+    kept = wanted.kept or pieces.load(folder, wanted.name, wanted.made_of)
+    return kept.piece if kept else _made(wanted, folder, warn, page)
 
 
 def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:

@@ -404,9 +404,14 @@ def _normals(seed: int, size: int, solvers: int) -> Floats:
 
 
 def _shaped(normals: Floats, covariances: Floats) -> Floats:
-    """Standard normal draws, turned into those with these covariances."""
+    """Standard normal draws, turned into those with these covariances.
+
+    By their symmetric root, which hardly changes where the covariances hardly change. Eigenvectors alone may turn round
+    by a rounding error, or by another library, and with them every draw.
+    """
     values, vectors = np.linalg.eigh(covariances)
-    return np.asarray((normals * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.asarray(normals @ root)
 
 
 def undecided(reason: str, margin: float) -> Decision:

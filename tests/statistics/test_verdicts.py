@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, between, power, verdicts
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, thresholds, words
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, _shaped, ranked, thresholds, words
 from rankbench.statistics.estimates import mean_of_users
 from rankbench.statistics.variation import Together
 
@@ -314,3 +314,17 @@ def test_a_million_users_have_verdicts_too():
     found = verdicts(samples, "higher", limits=LIMITS)
     assert {one.decision.word for one in found.values()} == {EQUAL}
     assert all(0 < one.mean.high - one.mean.low < 0.01 for one in found.values())
+
+
+def test_draws_hardly_change_where_covariances_hardly_change():
+    """As by a rounding error of another library, where several solvers are alike and eigenvectors may turn round."""
+    rng = np.random.default_rng(0)
+    normals = rng.standard_normal((200, 6))
+    tall = rng.standard_normal((6, 2))
+    alike = tall[[0, 0, 0, 1, 1, 2]]
+    for covariances in (np.eye(6), alike @ alike.T, np.ones((6, 6))):
+        noise = 1e-13 * rng.standard_normal((6, 6))
+        one, other = _shaped(normals, covariances), _shaped(normals, covariances + noise + noise.T)
+        np.testing.assert_allclose(one, other, atol=1e-5)
+        many = _shaped(rng.standard_normal((200_000, 6)), covariances)
+        np.testing.assert_allclose(np.cov(many.T), covariances, atol=0.05)

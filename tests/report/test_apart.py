@@ -1,0 +1,54 @@
+"""Pieces of a report that are made on all cores are those that are made one after the other."""
+
+import pytest
+from helpers import made_up, prepared, silent, tiny
+
+from rankbench.records.store import ResultsFolder
+from rankbench.report import apart
+from rankbench.report.apart import shares
+from rankbench.report.writing import write_report
+
+
+def results(folder, count=5):
+    """As many stored runs of the tiny experiment under names of their own."""
+    for number in range(count):
+        run = prepared(folder, tiny(name=f"tiny-{number}"))
+        run.open()
+        for place, cell in enumerate(run.plan.cells):
+            run.keep(made_up(cell, 0.5 + 0.01 * number + 0.02 * place), {})
+    return ResultsFolder(folder, silent)
+
+
+def files(folder):
+    """Everything that a report wrote."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_on_all_cores_the_same_is_written_as_on_one(tmp_path, monkeypatch):
+    stored = results(tmp_path / "results")
+    made = []
+    for cores in (1, 3):
+        monkeypatch.setattr(apart, "usable_cores", lambda cores=cores: cores)
+        write_report(stored, silent, tmp_path / str(cores))
+        made.append(files(tmp_path / str(cores)))
+    assert made[0] == made[1]
+    assert len(made[0]) > 20
+
+
+def test_pieces_that_no_process_keeps_are_made_by_the_caller(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "usable_cores", lambda: 2)
+    results(tmp_path / "results")
+    broken = next((tmp_path / "results" / "tiny-2" / "cells").glob("*.json"))
+    broken.write_text("{")
+    told: list[str] = []
+    write_report(ResultsFolder(tmp_path / "results", told.append), told.append, tmp_path / "report", page=False)
+    assert any(broken.name in line for line in told)
+    assert (tmp_path / "report" / "tables" / "tiny-2.csv").is_file()
+
+
+@pytest.mark.parametrize(("costs", "count"), [({"a": 5, "b": 1, "c": 4, "d": 0}, 2), ({"a": 1}, 3), ({}, 2)])
+def test_shares_are_of_about_the_same_work(costs, count):
+    found = shares(costs, count)
+    assert sorted(name for part in found for name in part) == sorted(costs)
+    sums = [sum(costs[name] for name in part) for part in found]
+    assert len(sums) < 2 or max(sums) - min(sums) <= max(costs.values())
