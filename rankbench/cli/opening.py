@@ -102,7 +102,7 @@ def _unpacked(path: Path) -> Path:
     from rankbench.report.crate import there
 
     folder = _folders.get().enter_context(opened(path))
-    results = results_in(folder)
+    results = results_in(folder, untouched=True, warn=lambda problem: None)  # told when they are read for the verb
     counts = [there(plan, results.store(name)) for name in results.names() for plan in results.store(name).plans()]
     mention(f"{path}: {sum(have for have, _ in counts)} of {sum(total for _, total in counts)} results there")
     return folder
