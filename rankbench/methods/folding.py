@@ -51,7 +51,7 @@ def with_vectors(known: FeatureFactors | Factors, view: View, threads: int) -> t
     mask = np.ones(len(view), bool)
     for side in sides:
         mask &= numbers[side] >= 0
-    view = view.where(mask)
+    view = view if mask.all() else view.where(mask)
     if isinstance(view, Ratings):
         view = replace(view, items=numbers[view.items], n_items=len(vectors[fine]), **_BARE)
     else:
