@@ -5,6 +5,7 @@ What is made of an experiment is kept in the report's folder, and made again onl
 
 import gzip
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,10 +105,14 @@ def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None
 
 
 def _made_here(out: Path, folder: Path, names: list[str], page: bool) -> None:
-    """Make and keep the pieces of these names, in a process that tells nobody of problems: these are not kept."""
-    found = _named(stored_runs(ResultsFolder(out, _silent, untouched=True)))
-    for name in names:
-        _piece(_wanted(found[name], name, folder, page), folder, _silent, page)
+    """Make and keep the pieces of these names, in a process of its own.
+
+    It reports no problem, a full disk either: what is not kept is made again by the caller, who reports it.
+    """
+    with suppress(Exception):
+        found = _named(stored_runs(ResultsFolder(out, _silent, untouched=True)))
+        for name in names:
+            _piece(_wanted(found[name], name, folder, page), folder, _silent, page)
 
 
 def _silent(problem: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from helpers import made_up, prepared, silent, tiny
 
 from rankbench.records.store import ResultsFolder
-from rankbench.report import apart
+from rankbench.report import apart, writing
 from rankbench.report.apart import shares
 from rankbench.report.writing import write_report
 
@@ -46,9 +46,26 @@ def test_pieces_that_no_process_keeps_are_made_by_the_caller(tmp_path, monkeypat
     assert (tmp_path / "report" / "tables" / "tiny-2.csv").is_file()
 
 
+def test_processes_keep_the_pieces_so_that_the_caller_makes_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "usable_cores", lambda: 2)
+    made = []
+    monkeypatch.setattr(writing, "_made", lambda wanted, *others: made.append(wanted.name))
+    write_report(results(tmp_path / "results"), silent, tmp_path / "report", page=False)
+    assert made == []
+
+
+def test_a_process_reports_no_problem(tmp_path):
+    """Neither a run that is gone nor a folder that cannot be written to: the caller meets them again and says so."""
+    results(tmp_path / "results", 1)
+    (tmp_path / "file").touch()
+    for folder, name in ((tmp_path, "gone"), (tmp_path / "file", "tiny-0")):
+        writing._made_here(tmp_path / "results", folder, [name], False)
+
+
 @pytest.mark.parametrize(("costs", "count"), [({"a": 5, "b": 1, "c": 4, "d": 0}, 2), ({"a": 1}, 3), ({}, 2)])
 def test_shares_are_of_about_the_same_work(costs, count):
     found = shares(costs, count)
     assert sorted(name for part in found for name in part) == sorted(costs)
     sums = [sum(costs[name] for name in part) for part in found]
+    assert len(found) == min(count, len(costs))
     assert len(sums) < 2 or max(sums) - min(sums) <= max(costs.values())
