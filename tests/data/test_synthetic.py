@@ -1,5 +1,8 @@
 """The generators follow their distributions, and the same seed gives the same bytes."""
 
+import os
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -326,6 +329,19 @@ def test_noise_is_as_loud_as_it_says(source):
     levels = {"levels": 0} if source is LowRank else {}
     quiet, loud = (draw(source(users=200, noise=noise, **levels)) for noise in (0.0, 0.7))
     assert np.std(loud.values - quiet.values) == pytest.approx(0.7, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["magnitudes[features=3]", "feature-low-rank", "arena[judges=50]"])
+def test_the_last_bits_do_not_depend_on_the_processor(name):
+    """OpenBLAS chooses its kernels by the processor, and they sum in different orders."""
+    lines = "import sys; import rankbench; from rankbench.arrays.npz import fingerprint; "
+    lines += "print(fingerprint(rankbench.load(sys.argv[1])))"
+    found = set()
+    for kernels in ("SkylakeX", "Haswell", "Sandybridge"):
+        environment = os.environ | {"OPENBLAS_CORETYPE": kernels}
+        command = [sys.executable, "-c", lines, name]
+        found.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(found) == 1
 
 
 # ---- settings ----

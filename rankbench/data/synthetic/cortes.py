@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankbench.core.contract import Floats
 from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import Amount, Count, Pairable, check_per_user, observed
 from rankbench.data.views import Ratings
@@ -41,7 +42,18 @@ class Magnitudes(Checked):
         features = rng.standard_normal((self.items, self.features)) / np.sqrt(self.features)
         slopes = rng.standard_normal((self.users, self.features))
         waves = 3.0 * rng.standard_normal((self.users, self.features))
-        scores = slopes @ features.T + self.bend * np.cos(waves @ features.T)
+        scores = _products(slopes, features) + self.bend * np.cos(_products(waves, features))
         users, items = observed(rng, self.users, self.items, self.per_user)
         values = scores[users, items] + self.noise * rng.standard_normal(len(users))
         return Ratings.from_triples(users, items, values, self.users, self.items, features)
+
+
+def _products(left: Floats, right: Floats) -> Floats:
+    """The inner products of all rows of the one with all rows of the other, column by column in their order.
+
+    BLAS sums in an order that depends on the processor, and so do the last bits.
+    """
+    total = np.zeros((len(left), len(right)))
+    for one, other in zip(left.T, right.T, strict=True):
+        total += np.multiply.outer(one, other)
+    return total
