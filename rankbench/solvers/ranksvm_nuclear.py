@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from rankbench.core.contract import Determinism, Floats, Int32s, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import DenseFeatures, Features
+from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients, inner_product
 from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient
@@ -36,6 +37,8 @@ _CORRECTIONS = 2  # Newton steps of the users alone, at each length of a line se
 _EXACT = 1e-22  # the relative gap of a user's own problem at which its factors are not corrected any more
 _BATCH = 10  # directions added to the subspace; if it has more than these, it is doubled
 _VANISHED = 1e-12  # singular values below this share of the largest are dropped
+_DAMPINGS = (1e-3, 1e-2, 1e-1, 1.0)  # added to the Hessian's diagonal where no step along Newton's direction is good
+_MOST_LISTED = 50_000_000  # pairs that are listed for the last steps
 _DENSE = 50_000_000  # entries up to which the gradient is formed as a dense matrix
 _MARGIN = 1e-12  # relative error allowed for in a largest singular value
 _REFINED = 1e-4  # the relative gap below which the dual variables are refined by a Newton step
@@ -55,8 +58,9 @@ class RankSVMNuclear(Checked):
     line search V is corrected by Newton steps of each task alone. Before it, if the last step gained little, a
     proximal step: the singular vectors of the gradient outside the span of the factors with singular values s above 1
     enter with weights in proportion to s - 1 (active subspace selection, Hsieh and Olsen 2014). A large C is reached
-    through smaller ones, each problem solved to a gap of 0.001 from the solution before. The dual
-    variables 2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
+    through smaller ones, each problem solved to a gap of 0.001 from the solution before. Where rounding ends the
+    descent before the gap has vanished, it goes on with the losses summed pair by pair. The dual variables
+    2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
     A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
@@ -65,7 +69,7 @@ class RankSVMNuclear(Checked):
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
-    version: ClassVar = 4  # Newton steps of a user may also halve the gap
+    version: ClassVar = 5  # goes on with listed pairs where rounding ended the descent
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each step that decreases the objective, until the gap vanishes."""
@@ -73,10 +77,14 @@ class RankSVMNuclear(Checked):
         features = checked_features(train.item_features)
         problem = _Problem.of(PairTasks.of(train, threads), features, self.C)
         point = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
+        reached = point
         for reached in _course(problem, point):
-            gap = _Gap(problem, reached)
-            users = np.where(problem.tasks.paired[:, None], reached.users, 0.0)
-            yield Step(FeatureFactors(users, reached.basis, features.matrix), gap.objective, gap)
+            yield problem.step(reached)
+        if _Gap(problem, reached)() <= _CONVERGED * reached.objective:
+            return
+        if exact := problem.listing(train):
+            for point in _descent(exact, exact.at(reached.basis, reached.users), _CONVERGED, _DAMPINGS):
+                yield exact.step(point)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +127,19 @@ class _Problem:
     def at(self, basis: Floats, users: Floats) -> _Point:
         """The point with these factors."""
         return self.scored(basis, users, self.tasks.at(self.scores((basis, users))))
+
+    def step(self, point: _Point) -> Step:
+        """What the solver hands over at a point."""
+        gap, users = _Gap(self, point), np.where(self.tasks.paired[:, None], point.users, 0.0)
+        return Step(FeatureFactors(users, point.basis, self.features.matrix), gap.objective, gap)
+
+    def listing(self, train: View) -> "_Problem | None":
+        """The same problem with the losses summed pair by pair, which loses fewer digits; None for too many pairs."""
+        if isinstance(train, Comparisons):
+            return self
+        if pairs_kernel.count(ratings=train.rows).sum() > _MOST_LISTED:
+            return None
+        return _Problem.of(PairTasks.of(train.comparisons(), self.tasks.threads), self.features, self.C)
 
     def seen(self, point: _Point) -> _Point:
         """The same point under the C of this problem."""
@@ -257,18 +278,24 @@ def _course(problem: _Problem, start: _Point) -> Iterator[_Point]:
     yield from _descent(problem, problem.seen(reached), _CONVERGED)
 
 
-def _descent(problem: _Problem, point: _Point, enough: float) -> Iterator[_Point]:
-    """The points after each step, until the relative gap is at most `enough` or no step decreases the objective."""
+def _descent(problem: _Problem, point: _Point, enough: float, dampings: tuple[float, ...] = ()) -> Iterator[_Point]:
+    """The points after each step, until the relative gap is at most `enough` or no step decreases the objective.
+
+    Where no step along Newton's direction does, these dampings of the Hessian are tried, the smallest first.
+    """
     stalled, gap = True, _Gap(problem, point)
     while point.objective > 0:
         larger = _grow(problem, point) if stalled else None
         start = gap if larger is None else _Gap(problem, _balanced(problem, larger))
         better = _newton(problem, start.point, start.direction) if _rank(start.point) else None
         if better is None and larger is None:
-            if stalled:
+            if not stalled:
+                stalled = True
+                continue
+            damped = (_newton(problem, point, _direction(problem, point, damping)) for damping in dampings)
+            better = next((found for found in damped if found is not None), None)
+            if better is None:
                 return
-            stalled = True
-            continue
         found = start.point if better is None else _balanced(problem, better)
         stalled = point.objective - found.objective <= _STALLED * point.objective
         point, gap = found, _Gap(problem, found)
@@ -324,8 +351,8 @@ def _gradient(point: _Point) -> Factors:
     return point.basis + point.slope @ point.users, point.users + point.slope.T @ point.basis
 
 
-def _direction(problem: _Problem, point: _Point) -> Factors:
-    """About -H^-1 gradient, by conjugate gradients on the basis alone: the users' part of a step follows from it.
+def _direction(problem: _Problem, point: _Point, damping: float = 0.0) -> Factors:
+    """About -(H + damping)^-1 gradient, by conjugate gradients on the basis alone, from which the users' part follows.
 
     With H = (P Q^T; Q R) the users' part of a step u is -R^-1 (g_V + Q u), and u solves (P - Q^T R^-1 Q) u = Q^T R^-1
     g_V - g_U, in which R has a block for each task. P u = u + M V and Q u = M^T U + S^T u with M the gradient's change
@@ -333,7 +360,8 @@ def _direction(problem: _Problem, point: _Point) -> Factors:
     Hessian without the products of two items.
     """
     basis, users, slope = point.basis, point.users, point.slope
-    inverses = np.linalg.inv(_task_blocks(problem, point))
+    blocks = _task_blocks(problem, point)
+    inverses = np.linalg.inv(blocks + damping * np.eye(blocks.shape[1]) if damping else blocks)
 
     def changed(step: Factors) -> Matrix:
         """The change of the gradient by a product of factors."""
@@ -351,14 +379,14 @@ def _direction(problem: _Problem, point: _Point) -> Factors:
         """(P - Q^T R^-1 Q) u."""
         (ahead,) = step
         change = changed((ahead, users))
-        return (ahead + change @ users - across(solved(change.T @ basis + slope.T @ ahead)),)
+        return ((1 + damping) * ahead + change @ users - across(solved(change.T @ basis + slope.T @ ahead)),)
 
     def enough(start: float) -> float:
         """The level that the residual must fall to: the nearer the optimum, the lower."""
         return float(np.clip(np.sqrt(start / point.objective), _EXACT_DIRECTION, 0.1) ** 2 * start)
 
     gradient = _gradient(point)
-    scale = problem.diagonal(point)
+    scale = problem.diagonal(point) + damping
     first = solved(gradient[1])
     right = across(first) - gradient[0]
     (found,) = conjugate_gradients(reduced, (right,), enough, _INNER, precondition=lambda left: (left[0] / scale,))

@@ -168,11 +168,16 @@ def test_the_objective_is_that_of_a_cone_solver(C):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("C", [0.001, 1.0, 100.0, 10_000.0])
-def test_the_gap_vanishes_for_small_and_large_weights_of_the_losses(C):
-    """On the data of the solver's page, which has no noise: at C = 10,000 margins are decided by their last digits."""
+@pytest.mark.parametrize(
+    ("C", "seed"), [(0.001, 1), (1.0, 1), (100.0, 1), (10_000.0, 1), (10_000.0, 3), (100_000.0, 1), (100_000.0, 3)]
+)
+def test_the_gap_vanishes_for_small_and_large_weights_of_the_losses(C, seed):
+    """On the data of the solver's page, which has no noise: at C = 10,000 margins are decided by their last digits.
+
+    Which of these the descent reaches only with listed pairs and a damped Hessian depends on the processor's BLAS.
+    """
     made = FeatureLowRank(users=60, items=200, features=15, rank=3, per_user=40)
-    data = made.view(np.random.default_rng(1))
+    data = made.view(np.random.default_rng(seed))
     step = last(RankSVMNuclear(C=C), split(data, "n-per-user", n=25).train)
     assert step.gap() <= 1e-10 * step.objective()
 
