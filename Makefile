@@ -25,6 +25,8 @@ PYTHON ?= python3
 ARGS ?=
 RESULTS ?= build/reproduction
 JOBS ?= 1
+# Many tests wait for other processes: with two workers on two cores a third of the time is idle.
+WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
 BIN := .venv/bin
 TOOLS := .venv/tools/bin
@@ -46,17 +48,17 @@ run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
 
 quick: .venv/.extra-test
-	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n auto -m "not slow and not packaging and not trust" $(ARGS)
+	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not packaging and not trust" $(ARGS)
 
 test: .venv/.extra-test
-	$(BIN)/python -m pytest -n auto -m "not packaging and not trust" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not packaging and not trust" $(ARGS)
 
 trust: .venv/.extra-test
 	$(BIN)/python -m pytest -m trust $(ARGS)
 
 coverage: .venv/.extra-test
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m coverage run -m pytest -n auto -m "not packaging and not trust" $(ARGS)
+	$(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal -m "not packaging and not trust" $(ARGS)
 	$(BIN)/python .ci/combine_coverage.py
 	$(BIN)/python -m coverage report
 
@@ -68,7 +70,7 @@ kernel-coverage: .venv/.extra-test
 	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m zipfile -e wheel/*.whl .
 	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) \
 	    tests/kernel_fuzzing.py never-called
-	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) -m pytest -n auto \
+	cd $(TRACED) && $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m coverage run --rcfile=$(TRACING) -m pytest -n $(WORKERS) --dist worksteal \
 	    -m "not slow and not packaging and not trust" $(KERNEL_TESTS) $(ARGS)
 	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage combine --quiet --rcfile=$(TRACING)
 	cd $(TRACED) && $(CURDIR)/$(BIN)/python -m coverage report --rcfile=$(TRACING)

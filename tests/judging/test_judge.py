@@ -10,6 +10,7 @@ import pytest
 from asked_tools import ranx, scikit_learn, trec_eval_c
 from data.sources.at_hand import needs
 from drawn_runs import drawn
+from helpers import rankbench as command
 
 import rankbench
 from rankbench.core.errors import UserError
@@ -37,7 +38,12 @@ def measured(found, label):
 
 
 @pytest.mark.parametrize(
-    ("ask", "tool"), [(trec_eval_c, "trec_eval -c"), (ranx, "ranx"), (scikit_learn, "scikit-learn")]
+    ("ask", "tool"),
+    [
+        (trec_eval_c, "trec_eval -c"),
+        (scikit_learn, "scikit-learn"),
+        pytest.param(ranx, "ranx", marks=pytest.mark.trust),  # it compiles itself for more than a minute
+    ],
 )
 def test_values_are_those_of_the_tool(ask, tool):
     pytest.importorskip({"trec_eval -c": "pytrec_eval", "ranx": "ranx", "scikit-learn": "sklearn"}[tool])
@@ -150,7 +156,7 @@ def test_weights_of_users_give_the_tools_mean():
     assert pairs.good[0].value("GAUC") == pytest.approx(np.average(values, weights=weights), abs=1e-12)
 
 
-def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, monkeypatch):
+def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     truth = frames(8, users=80)[1]
     truth.to_csv("test.csv", index=False)
@@ -158,9 +164,10 @@ def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, m
         better(truth, noise).to_csv(f"{name}.csv", index=False)
 
     def said(*words, code=0):
-        done = subprocess.run([sys.executable, "-m", "rankbench", *words], capture_output=True, text=True, check=False)
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
+        capsys.readouterr()
+        found, (out, err) = command(monkeypatch, *words), capsys.readouterr()
+        assert found == code, err
+        return out + err
 
     told = said("judge", "good.csv", "bad.csv", "--truth", "test.csv", "--metric", "ndcg@5", "--metric", "map")
     assert "good has the best ndcg@5" in told and "| run | ndcg@5 |" in told and "better than all others" in told

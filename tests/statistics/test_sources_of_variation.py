@@ -356,8 +356,7 @@ def called_worse(spreads, repetitions, groups=300):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repetitions", [2, 3])
-@pytest.mark.parametrize("spreads", [[0.002, 0.02], [0.002] * 3 + [0.02]])
+@pytest.mark.parametrize(("spreads", "repetitions"), [([0.002, 0.02], 3), ([0.002] * 3 + [0.02], 2)])
 def test_a_solver_that_varies_more_than_the_others_is_no_reason_to_call_one_worse(spreads, repetitions):
     assert called_worse(spreads, repetitions) <= 0.08
 

@@ -41,6 +41,8 @@ from rankbench.execution.cluster.worker import carry_out  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
+BLOWS = [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.trust)]  # what is frozen is waited for long
+
 SOURCE = str(Path(rankbench.__file__).parents[1])
 QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
 
@@ -347,7 +349,7 @@ def executed_with_a_blow(folder, run, file, blow):
     assert not running.is_alive()
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("blow", BLOWS)
 def test_cells_of_a_worker_that_dies_or_freezes_are_run_by_another(tmp_path, blow):
     selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
     with cluster_in(tmp_path) as file, on(file, per_node=1) as (workplace, _):
@@ -475,7 +477,7 @@ def struck(folder, run, file, blow):
         until(lambda: not served(client))
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("blow", BLOWS)
 def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
     with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
@@ -557,7 +559,7 @@ def test_a_run_says_what_it_waits_for_and_ends_when_nobody_comes(tmp_path):
     assert "stopped; finished cells kept: 0; resume with: rankbench run" in third
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("blow", BLOWS)
 def test_a_run_whose_scheduler_is_gone_or_frozen_keeps_what_is_stored_and_ends(tmp_path, blow):
     file = tmp_path / "scheduler.json"
     scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file))
