@@ -26,6 +26,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "Generated": "rankbench.data.origins",
     "GlobalRanking": "rankbench.solvers.global_ranking",
     "HashedScores": "rankbench.models",
+    "IALS": "rankbench.solvers.ials",
     "IMC": "rankbench.solvers.imc",
     "ImplicitALS": "rankbench.solvers.peers.implicit_als",
     "ImplicitBPR": "rankbench.solvers.peers.implicit_bpr",

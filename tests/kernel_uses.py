@@ -57,6 +57,8 @@ SETTINGS = (
     "mf[rank=3,inner=2]",
     "mf[rank=2,inner=2,biases=2]",
     "mf[rank=2,power=0.5]",
+    "ials[rank=3]",
+    "ials[rank=5,inner=2]",
     "mprank",
     "mprank[form=dual]",
     "mprank[kernel=gaussian]",

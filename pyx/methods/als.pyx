@@ -2,7 +2,8 @@
 
 Rows are users or items, and columns are the other side. Rows are independent, and each is summed by one thread in
 the order of its entries, so that no bit depends on the number of threads. Each coordinate of a ridge regression has a
-penalty of its own, and one whose penalty is infinite is held: the others are fitted to what it leaves.
+penalty of its own, and one whose penalty is infinite is held: the others are fitted to what it leaves. A quadratic form
+may be added to all rows' objectives, such as the squares of a row's products with all vectors.
 """
 
 # Roof of ridge at small ranks, an entry: 12 bytes; rank * (rank + 3) flops; rank / 8 lines.
@@ -36,9 +37,11 @@ cdef enum:
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Penalties:
-    # Those of the coordinates of a row, each n^power times as large for a row of n entries.
+    # Those of the coordinates of a row, each (n + more)^power times as large for a row of n entries, and a form for all.
     const double *each
     double power
+    double more
+    const double *form  # rank x rank, symmetric; NULL for none
 
 cdef struct Memory:
     # Scratch memory of one thread.
@@ -56,11 +59,11 @@ cdef struct Iterate:
 
 def ridge(
     *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, double[:, ::1] out,
-    int threads
+    int threads, double more=0.0, const double[:, ::1] form=None
 ) -> int:
-    """Give each row its minimiser of sum (value - out . vector)^2 + n^power sum penalty_a out_a^2, in place.
+    """Give each row its minimiser of sum (value - out . vector)^2 + (n + more)^power sum penalty_a out_a^2, in place.
 
-    n is the row's number of entries. Returns the first row whose system was not solved in finite numbers, or -1. A
+    n is the row's number of entries. With a symmetric matrix `form`, out . form out is added. Returns the first row whose system was not solved in finite numbers, or -1. A
     row costs n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
@@ -73,9 +76,7 @@ def ridge(
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef Penalties own = Penalties(NULL, power)
-    if rank > 0:
-        own.each = &penalties[0]
+    cdef Penalties own = _penalties(penalties, power, more, form)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
@@ -86,9 +87,9 @@ def ridge(
 
 def improve_ridge(
     *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, int iterations,
-    double[:, ::1] out, int threads
+    double[:, ::1] out, int threads, double more=0.0, const double[:, ::1] form=None
 ) -> int:
-    """Bring each row nearer to its minimiser of sum (value - out . vector)^2 + n^power sum penalty_a out_a^2, in place.
+    """Bring each row nearer to the minimiser that `ridge` gives it, in place.
 
     Takes so many iterations of conjugate gradients from the row as it is, fewer where the residual vanishes. Returns
     the first row that is not finite then, or -1. A row of n entries costs 4 n k flops at rank k for each iteration,
@@ -104,9 +105,7 @@ def improve_ridge(
     cdef Arena arena = Arena(NULL, 0)
     cdef Iterate memory = _lay_out_iterate(&arena, rank, iterations)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef Penalties own = Penalties(NULL, power)
-    if rank > 0:
-        own.each = &penalties[0]
+    cdef Penalties own = _penalties(penalties, power, more, form)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out_iterate(&arena, rank, iterations)
@@ -142,6 +141,19 @@ def squared_errors(
         out[row] = _row_error(&rows.view, row, &left[row, 0], &vectors[0, 0], left.shape[1])
 
 
+cdef Penalties _penalties(const double[::1] each, double power, double more, const double[:, ::1] form) except *:
+    """The penalties of a row as they are read by the loops."""
+    cdef Penalties own = Penalties(NULL, power, more, NULL)
+    if form is not None:
+        agree("rows of form", form.shape[0], each.shape[0])
+        agree("columns of form", form.shape[1], each.shape[0])
+    if each.shape[0] > 0:
+        own.each = &each[0]
+        if form is not None:
+            own.form = &form[0, 0]
+    return own
+
+
 cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
     """Room for one row's system."""
     return Memory(floats(arena, rank * rank), floats(arena, rank), floats(arena, _BLOCK * rank))
@@ -151,14 +163,14 @@ cdef int _ridge_row(
     const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, Penalties penalties, Memory memory,
     double *out,
 ) noexcept nogil:
-    """out = (sum v v^T + n^power penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
+    """out = (form + sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
 
     Only the upper triangle (row-major) is summed and solved. Invariant: matrix and right hold the sums over
-    the entries before `block`.
+    the entries before `block`, the matrix with the form.
     """
     cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
     cdef double *matrix = memory.matrix
-    cdef double scale = pow(<double> (end - block), penalties.power)
+    cdef double scale = pow(<double> (end - block) + penalties.more, penalties.power)
     cdef Py_ssize_t a
     if block == end:
         _set_free(out, penalties.each, rank)
@@ -166,7 +178,7 @@ cdef int _ridge_row(
     for a in range(rank):
         memory.right[a] = 0.0
     for a in range(rank * rank):
-        matrix[a] = 0.0
+        matrix[a] = penalties.form[a] if penalties.form != NULL else 0.0
     while block < end:
         size = min(<int64_t> _BLOCK, end - block)
         _gather(rows, block, size, vectors, rank, memory.gathered, memory.right)
@@ -219,22 +231,24 @@ cdef int _improve_row(
     const SparseView *rows, Py_ssize_t row, const double *vectors, Py_ssize_t rank, Penalties penalties,
     Iterate memory, double *out,
 ) noexcept nogil:
-    """Conjugate gradients on (sum v v^T + n^power penalties) out = sum y v from `out`; zero for a row without entries.
+    """Conjugate gradients on (form + sum v v^T + penalties) out = sum y v from `out`; zero for a row without entries.
 
     It ends where the residual has lost all its digits: further directions would be made of rounding errors, and grow.
-    Returns whether the result is not finite. Invariant: residual = sum y v - (sum v v^T + n^power penalties) out,
+    Returns whether the result is not finite. Invariant: residual = sum y v - (form + sum v v^T + penalties) out,
     and 0 where a coordinate is held.
     """
     cdef Py_ssize_t a
     cdef int _iteration
     cdef double squared, start, before, length
-    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]), penalties.power)
+    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]) + penalties.more, penalties.power)
     if rows.indptr[row] == rows.indptr[row + 1]:
         _set_free(out, penalties.each, rank)
         return 0
     _add_products(rows, row, vectors, rank, out, True, memory.residual)
     for a in range(rank):
         memory.residual[a] -= scale * penalties.each[a] * out[a]
+        if penalties.form != NULL:
+            memory.residual[a] -= dot_any(penalties.form + a * rank, out, rank)
         if isinf(penalties.each[a]):
             memory.residual[a] = 0.0
         memory.direction[a] = memory.residual[a]
@@ -246,6 +260,8 @@ cdef int _improve_row(
         _add_products(rows, row, vectors, rank, memory.direction, False, memory.image)
         for a in range(rank):
             memory.image[a] += scale * penalties.each[a] * memory.direction[a]
+            if penalties.form != NULL:
+                memory.image[a] += dot_any(penalties.form + a * rank, memory.direction, rank)
             if isinf(penalties.each[a]):
                 memory.image[a] = 0.0  # such a coordinate is held
         length = squared / dot_any(memory.direction, memory.image, rank)

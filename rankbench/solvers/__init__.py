@@ -14,6 +14,7 @@ SOLVERS = Registry(
         "altsvm": "rankbench.solvers.altsvm:AltSVM",
         "cofirank": "rankbench.solvers.cofirank:CofiRank",
         "global": "rankbench.solvers.global_ranking:GlobalRanking",
+        "ials": "rankbench.solvers.ials:IALS",
         "imc": "rankbench.solvers.imc:IMC",
         "item-knn": "rankbench.solvers.item_knn:ItemKNN",
         "lcr": "rankbench.solvers.lcr:LCR",

@@ -88,6 +88,8 @@ CASES = {
         "frsvm[rank=3,features=none,partitions=4]",
         "global",
         "global[loss=logistic]",
+        "ials[rank=3]",
+        "ials[rank=3,inner=2,power=0.5,least=3]",
         "item-knn[neighbours=4]",
         "item-knn[neighbours=4,values=centred,shrink=0]",
         "item-knn[neighbours=4,values=ratings,least=3]",

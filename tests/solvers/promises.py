@@ -53,6 +53,8 @@ PROMISES = {
     "TestFRSVMInPartsWithoutFeatures": LEARNS | DESCENDS,
     "TestGlobalRanking": LEARNS | DESCENDS | GAP | ENDS,
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
+    "TestIALS": DESCENDS,  # how a user rated an item is nothing to it
+    "TestIALSByConjugateGradients": DESCENDS,
     "TestIMC": LEARNS | DESCENDS,
     "TestIMCOfPlainRatings": LEARNS | DESCENDS,
     "TestImplicitALS": NOTHING,  # how a user rated an item is nothing to it

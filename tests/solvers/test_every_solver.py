@@ -15,6 +15,7 @@ from rankbench.solvers.ease import EASE
 from rankbench.solvers.fm import FM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.global_ranking import GlobalRanking
+from rankbench.solvers.ials import IALS
 from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
@@ -54,6 +55,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     FM(),
     FRSVM(),
     GlobalRanking(),
+    IALS(),
     IMC(),
     ItemKNN(),
     RP3Beta(),

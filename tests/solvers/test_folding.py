@@ -16,6 +16,7 @@ from rankbench.models import ItemScores
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.ease import EASE
 from rankbench.solvers.frsvm import FRSVM
+from rankbench.solvers.ials import IALS
 from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.mf import MF
@@ -29,6 +30,8 @@ FOLDING = (
     MF(rank=3, lam=0.7, biases=0.2),
     MF(rank=3, lam=0.7, biases=0.2, centre="none"),
     MF(rank=3, lam=0.1, biases=0.2, power=1.0),
+    IALS(rank=3, lam=0.1),
+    IALS(rank=3, lam=0.1, power=0.5, least=2.0),
     IMC(rank=3, lam=0.7),
     IMC(rank=3, lam=0.7, centre="none"),
     IMC(rank=3, lam=0.7, centre="fitted"),
