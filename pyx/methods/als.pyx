@@ -37,7 +37,7 @@ cdef enum:
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Penalties:
-    # Those of the coordinates of a row, each (n + more)^power times as large for a row of n entries, and a form for all.
+    # Those of a row's coordinates, each (n + more)^power times as large for a row of n entries, and a form for all.
     const double *each
     double power
     double more
@@ -63,8 +63,8 @@ def ridge(
 ) -> int:
     """Give each row its minimiser of sum (value - out . vector)^2 + (n + more)^power sum penalty_a out_a^2, in place.
 
-    n is the row's number of entries. With a symmetric matrix `form`, out . form out is added. Returns the first row whose system was not solved in finite numbers, or -1. A
-    row costs n k^2 + k^3/3 flops at rank k.
+    n is the row's number of entries. With a symmetric matrix `form`, out . form out is added. Returns the first row
+    whose system was not solved in finite numbers, or -1. A row costs n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
