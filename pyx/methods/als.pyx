@@ -57,26 +57,51 @@ cdef struct Iterate:
     double *image  # the system's matrix times the direction
 
 
-def ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, double[:, ::1] out,
-    int threads, double more=0.0, const double[:, ::1] form=None
-) -> int:
-    """Give each row its minimiser of sum (value - out . vector)^2 + (n + more)^power sum penalty_a out_a^2, in place.
+cdef class Ridge:
+    """What a row's vector x costs beside its squared errors: (n + more)^power sum each_a x_a^2 + x . form x.
 
-    n is the row's number of entries. With a symmetric matrix `form`, out . form out is added. Returns the first row
-    whose system was not solved in finite numbers, or -1. A row costs n k^2 + k^3/3 flops at rank k.
+    n is the row's number of entries, and `form` a symmetric matrix; without it there is none.
+    """
+
+    cdef const double[::1] each
+    cdef const double[:, ::1] form
+    cdef Penalties view
+
+    def __init__(
+        self, *, const double[::1] each, double power=0.0, double more=0.0, const double[:, ::1] form=None
+    ):
+        """Take the arrays, without a copy."""
+        self.each = each
+        self.form = form
+        self.view = Penalties(NULL, power, more, NULL)
+        if form is not None:
+            agree("rows of form", form.shape[0], each.shape[0])
+            agree("columns of form", form.shape[1], each.shape[0])
+        if each.shape[0] > 0:
+            self.view.each = &each[0]
+            if form is not None:
+                self.view.form = &form[0, 0]
+
+
+def ridge(
+    *, SparseRows rows, const double[:, ::1] vectors, Ridge penalties, double[:, ::1] out, int threads
+) -> int:
+    """Give each row its minimiser of sum (value - out . vector)^2 and its penalties, in place.
+
+    Returns the first row whose system was not solved in finite numbers, or -1. A row of n entries costs
+    n k^2 + k^3/3 flops at rank k.
     """
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
-    agree("penalties", penalties.shape[0], out.shape[1])
+    agree("penalties", penalties.each.shape[0], out.shape[1])
     cdef Py_ssize_t row
     cdef int rank = <int> out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef Penalties own = _penalties(penalties, power, more, form)
+    cdef Penalties own = penalties.view
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
@@ -86,8 +111,8 @@ def ridge(
 
 
 def improve_ridge(
-    *, SparseRows rows, const double[:, ::1] vectors, const double[::1] penalties, double power, int iterations,
-    double[:, ::1] out, int threads, double more=0.0, const double[:, ::1] form=None
+    *, SparseRows rows, const double[:, ::1] vectors, Ridge penalties, int iterations, double[:, ::1] out,
+    int threads
 ) -> int:
     """Bring each row nearer to the minimiser that `ridge` gives it, in place.
 
@@ -98,14 +123,14 @@ def improve_ridge(
     threads = team(threads)
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
-    agree("penalties", penalties.shape[0], out.shape[1])
+    agree("penalties", penalties.each.shape[0], out.shape[1])
     within("iterations", iterations, 0, INT32_MAX)
     cdef Py_ssize_t row, rank = out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
     cdef Iterate memory = _lay_out_iterate(&arena, rank, iterations)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef Penalties own = _penalties(penalties, power, more, form)
+    cdef Penalties own = penalties.view
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out_iterate(&arena, rank, iterations)
@@ -139,19 +164,6 @@ def squared_errors(
     cdef Py_ssize_t row
     for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         out[row] = _row_error(&rows.view, row, &left[row, 0], &vectors[0, 0], left.shape[1])
-
-
-cdef Penalties _penalties(const double[::1] each, double power, double more, const double[:, ::1] form) except *:
-    """The penalties of a row as they are read by the loops."""
-    cdef Penalties own = Penalties(NULL, power, more, NULL)
-    if form is not None:
-        agree("rows of form", form.shape[0], each.shape[0])
-        agree("columns of form", form.shape[1], each.shape[0])
-    if each.shape[0] > 0:
-        own.each = &each[0]
-        if form is not None:
-            own.form = &form[0, 0]
-    return own
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:

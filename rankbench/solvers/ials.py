@@ -98,13 +98,13 @@ class IALS(Checked):
     @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, more: float, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place."""
-        penalties = np.full(self.rank, self.lam)
-        given: dict[str, Any] = {"rows": rows, "vectors": fixed, "penalties": penalties, "power": self.power}
-        given |= {"more": more, "form": self.unrated * (fixed.T @ fixed), "out": moving, "threads": threads}
+        form, each = self.unrated * (fixed.T @ fixed), np.full(self.rank, self.lam)
+        penalties = kernel.Ridge(each=each, power=self.power, more=more, form=form)
+        given: dict[str, Any] = {"rows": rows, "vectors": fixed, "penalties": penalties}
         if self.inner is None:
-            failed = kernel.ridge(**given)
+            failed = kernel.ridge(**given, out=moving, threads=threads)
         else:
-            failed = kernel.improve_ridge(**given, iterations=self.inner)
+            failed = kernel.improve_ridge(**given, iterations=self.inner, out=moving, threads=threads)
         if failed >= 0:
             raise UserError(f"the system of {kind} {failed} has no finite solution: raise lam", subject="IALS")
 

@@ -139,7 +139,9 @@ class _BasisSystem:
 @one_blas_thread()
 def _fit_users(rows: SparseRows, vectors: Floats, penalties: Floats, users: Floats, threads: int) -> None:
     """Solve every user's ridge regression, in place."""
-    failed = kernel.ridge(rows=rows, vectors=vectors, penalties=penalties, power=0.0, out=users, threads=threads)
+    failed = kernel.ridge(
+        rows=rows, vectors=vectors, penalties=kernel.Ridge(each=penalties), out=users, threads=threads
+    )
     if failed >= 0:
         raise UserError(f"IMC: the system of user {failed} has no finite solution: scale the features or raise lam")
 

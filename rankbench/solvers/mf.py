@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -138,22 +138,13 @@ class MF(Checked):
     @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
-        unknown, penalties = np.isnan(moving[:, 0]), self._penalties(kind)
+        unknown, penalties = np.isnan(moving[:, 0]), kernel.Ridge(each=self._penalties(kind), power=self.power)
+        given: dict[str, Any] = {"rows": rows, "vectors": fixed, "penalties": penalties}
         if self.inner is None:
-            failed = kernel.ridge(
-                rows=rows, vectors=fixed, penalties=penalties, power=self.power, out=moving, threads=threads
-            )
+            failed = kernel.ridge(**given, out=moving, threads=threads)
         else:
             moving[unknown] = 0.0
-            failed = kernel.improve_ridge(
-                rows=rows,
-                vectors=fixed,
-                penalties=penalties,
-                power=self.power,
-                iterations=self.inner,
-                out=moving,
-                threads=threads,
-            )
+            failed = kernel.improve_ridge(**given, iterations=self.inner, out=moving, threads=threads)
         moving[unknown] = np.nan
         if failed >= 0:
             problem = f"the system of {kind} {failed} has no finite solution: scale the ratings or raise lam"

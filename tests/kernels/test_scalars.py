@@ -70,8 +70,7 @@ def improved(iterations):
     als.improve_ridge(
         rows=SPARSE,
         vectors=np.zeros((5, 4)),
-        penalties=np.ones(4),
-        power=0.0,
+        penalties=als.Ridge(each=np.ones(4)),
         iterations=iterations,
         out=out,
         threads=1,

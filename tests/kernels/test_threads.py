@@ -120,7 +120,7 @@ def _ridge(threads):
     out = np.zeros((2, 3))
     vectors = np.random.default_rng(0).standard_normal((4, 3))
     rows = SparseRows(indptr=np.array([0, 2, 4]), columns=np.arange(4, dtype=np.int32), values=np.arange(4.0))
-    als.ridge(rows=rows, vectors=vectors, penalties=np.ones(3), power=0.5, out=out, threads=threads)
+    als.ridge(rows=rows, vectors=vectors, penalties=als.Ridge(each=np.ones(3), power=0.5), out=out, threads=threads)
     return out
 
 

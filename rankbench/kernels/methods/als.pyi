@@ -3,28 +3,12 @@
 from rankbench.core.contract import Floats
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 
-def ridge(
-    *,
-    rows: SparseRows,
-    vectors: Floats,
-    penalties: Floats,
-    power: float,
-    out: Floats,
-    threads: int,
-    more: float = 0.0,
-    form: Floats | None = None,
-) -> int: ...
+class Ridge:
+    def __init__(self, *, each: Floats, power: float = 0.0, more: float = 0.0, form: Floats | None = None) -> None: ...
+
+def ridge(*, rows: SparseRows, vectors: Floats, penalties: Ridge, out: Floats, threads: int) -> int: ...
 def improve_ridge(
-    *,
-    rows: SparseRows,
-    vectors: Floats,
-    penalties: Floats,
-    power: float,
-    iterations: int,
-    out: Floats,
-    threads: int,
-    more: float = 0.0,
-    form: Floats | None = None,
+    *, rows: SparseRows, vectors: Floats, penalties: Ridge, iterations: int, out: Floats, threads: int
 ) -> int: ...
 def gram_times(*, rows: Pattern, vectors: Floats, left: Floats, out: Floats, threads: int) -> None: ...
 def squared_errors(*, rows: SparseRows, left: Floats, vectors: Floats, out: Floats, threads: int) -> None: ...
