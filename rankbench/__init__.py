@@ -64,6 +64,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "SLIM": "rankbench.solvers.slim",
     "SMC": "rankbench.solvers.smc",
     "SVRank": "rankbench.solvers.svrank",
+    "Softmax": "rankbench.solvers.softmax",
     "Solver": "rankbench.core.contract",
     "Split": "rankbench.data.splits",
     "Step": "rankbench.core.contract",

@@ -36,6 +36,8 @@ SETTINGS = (
     "bpr[rank=3,parts=3]",
     "bpr[rank=1,least=3]",
     "bpr[rank=4,biases=true]",
+    "bpr[rank=3,negatives=popular]",
+    "bpr[rank=3,negatives=warp]",
     "cofirank[rank=2,planes=9]",
     "cofirank[rank=1,loss=ordinal,planes=5]",
     "cofirank[rank=3,loss=regression,planes=5]",

@@ -8,3 +8,4 @@ cdef class TaskRows:
     cdef const int32_t[::1] users
     cdef const int32_t[::1] better
     cdef const int32_t[::1] worse
+    cdef const double[::1] weights  # None: each row has the weight 1

@@ -20,12 +20,15 @@ cdef class TaskRows:
         const int32_t[::1] users,
         const int32_t[::1] better,
         const int32_t[::1] worse,
+        const double[::1] weights=None,
     ):
-        """Take the arrays, without a copy."""
+        """Take the arrays, without a copy; a weight multiplies the slope of the row's loss."""
         count_rows(starts, users.shape[0])
         if not users.shape[0] == better.shape[0] == worse.shape[0]:
             raise ValueError("each row of a task must have a user, a better item and a worse one")
-        self.starts, self.users, self.better, self.worse = starts, users, better, worse
+        if weights is not None:
+            agree("weights", weights.shape[0], users.shape[0])
+        self.starts, self.users, self.better, self.worse, self.weights = starts, users, better, worse, weights
 
 
 def bucket(
@@ -35,11 +38,12 @@ def bucket(
     const int32_t[::1] item_group,
     const int32_t[:, ::1] pair_of,
     int groups,
-) -> tuple[Int64s, Int32s, Int32s, Int32s]:
+    const double[::1] weights=None,
+) -> tuple[Int64s, Int32s, Int32s, Int32s, Floats | None]:
     """The comparisons sorted by task, stably; a task is a pair of item groups and a user group.
 
     Task pair_of[a, b] * groups + c holds the comparisons of items of the groups a and b by users of group
-    c. Returns the start of each task, and the user, better item and worse item of each row.
+    c. Returns the start of each task; and of each row the user, better item, worse item, and weight if there are any.
     """
     cdef int64_t of_items = np.max(pair_of, initial=0) + 1
     agree("users with a group", user_group.shape[0], comparisons.view.n)
@@ -52,6 +56,10 @@ def bucket(
     starts = np.zeros(tasks + 1, np.int64)
     columns = tuple(np.empty(n, np.int32) for _ in range(3))
     cursors = np.empty(tasks, np.int64)
+    if weights is not None:
+        agree("weights", weights.shape[0], n)
+    by_task = None if weights is None else np.empty(n)
+    cdef double[::1] row_weight = by_task
     cdef int64_t[::1] start = starts, cursor = cursors
     cdef int32_t[::1] row_user = columns[0], row_better = columns[1], row_worse = columns[2]
     with nogil:
@@ -67,5 +75,7 @@ def bucket(
                 row_user[cursor[task]] = <int32_t> user
                 row_better[cursor[task]] = better[row]
                 row_worse[cursor[task]] = worse[row]
+                if weights is not None:
+                    row_weight[cursor[task]] = weights[row]
                 cursor[task] += 1
-    return starts, *columns
+    return starts, *columns, by_task

@@ -28,7 +28,7 @@ from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
 from rankbench.kernels.shared.losses cimport Loss, known_loss, slope_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, longest_row
+from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
@@ -46,6 +46,7 @@ cdef struct Visits:
     const int32_t *users  # NULL: all comparisons are of one user
     const int32_t *better
     const int32_t *worse
+    const double *weights  # of their slopes; NULL: all are 1
 
 cdef struct Orders:
     # Scratch memory of one thread.
@@ -166,7 +167,10 @@ cdef void _run_task(
     cdef Visits visits = Visits(
         rows.starts[task + 1] - first, orders.rows,
         first_id(rows.users) + first, first_id(rows.better) + first, first_id(rows.worse) + first,
+        NULL,
     )
+    if rows.weights is not None:
+        visits.weights = first_value(rows.weights) + first
     cdef Stream stream = stream_of(seed, task)
     _order_task(&stream, visits.n, orders)
     _visit_task(model, &visits, updates)
@@ -200,7 +204,7 @@ cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, const i
     cdef Py_ssize_t first = comparisons.view.indptr[user]
     return Visits(
         comparisons.view.indptr[user + 1] - first, order,
-        NULL, comparisons.view.better + first, comparisons.view.worse + first,
+        NULL, comparisons.view.better + first, comparisons.view.worse + first, NULL,
     )
 
 
@@ -213,29 +217,32 @@ cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user
             ahead = visits.order[place + _AHEAD]
             fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
         row = visits.order[place]
-        _visit(&model, user, visits.better[row], visits.worse[row], updates + place)
+        _visit(&model, user, visits.better[row], visits.worse[row], updates + place, 1.0)
 
 
 cdef void _visit_task(const Model *shared, const Visits *visits, double updates) noexcept nogil:
     """Visit all comparisons of one task in the given order; its few users and items stay in the cache."""
     cdef Model model = shared[0]
     cdef Py_ssize_t place, row, ahead
+    cdef double weight = 1.0
     for place in range(visits.n):
         if place + _AHEAD < visits.n:
             ahead = visits.order[place + _AHEAD]
             fetch_user(&model.factors, visits.users[ahead])
             fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
         row = visits.order[place]
-        _visit(&model, visits.users[row], visits.better[row], visits.worse[row], updates + place)
+        if visits.weights != NULL:
+            weight = visits.weights[row]
+        _visit(&model, visits.users[row], visits.better[row], visits.worse[row], updates + place, weight)
 
 
 cdef inline void _visit(
-    const Model *model, Py_ssize_t user, Py_ssize_t better, Py_ssize_t worse, double updates
+    const Model *model, Py_ssize_t user, Py_ssize_t better, Py_ssize_t worse, double updates, double weight
 ) noexcept nogil:
     """One comparison. The report's listings take the new u for the steps of v and w, its formulas the old one."""
     cdef double margin = margin_of(&model.factors, user, better, worse)
     cdef double eta = step_size(&model.factors, updates)
-    descend_on(&model.factors, user, better, worse, eta, eta * slope_of(model.loss, margin))
+    descend_on(&model.factors, user, better, worse, eta, eta * weight * slope_of(model.loss, margin))
 
 
 cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:

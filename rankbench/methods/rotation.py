@@ -24,12 +24,15 @@ class Rotation:
     users: Int32s
     better: Int32s
     worse: Int32s
+    weights: Floats | None  # of the slopes of the losses; None where all are 1
     rounds: tuple[Int32s, ...]  # tasks that share no user and no item, the longest first, without empty ones
 
     @property
     def rows(self) -> kernel.TaskRows:
         """The rows as the kernels take them."""
-        return kernel.TaskRows(starts=self.starts, users=self.users, better=self.better, worse=self.worse)
+        return kernel.TaskRows(
+            starts=self.starts, users=self.users, better=self.better, worse=self.worse, weights=self.weights
+        )
 
     def bound(self, threads: int) -> float:
         """An upper bound on the speed-up by threads: a round takes at least its longest task, and an even share."""
@@ -46,7 +49,9 @@ class Rotation:
         return starts, in_order, before.astype(np.float64)
 
 
-def rotation(comparisons: ComparisonRows, per_user: Ints, item_groups: Int32s, groups: int) -> Rotation:
+def rotation(
+    comparisons: ComparisonRows, per_user: Ints, item_groups: Int32s, groups: int, weights: Floats | None = None
+) -> Rotation:
     """The tasks and rounds of these comparisons, of which each user has so many, with these groups of items."""
     side_by_side = (groups + 1) // 2
     columns = kernel.bucket(
@@ -55,6 +60,7 @@ def rotation(comparisons: ComparisonRows, per_user: Ints, item_groups: Int32s, g
         item_group=item_groups,
         pair_of=tasks(groups),
         groups=side_by_side,
+        weights=weights,
     )
     return Rotation(*columns, _rounds(groups, side_by_side, np.diff(columns[0])))
 

@@ -10,7 +10,7 @@ from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
 
 _TIERS = (  # by what a step costs on the same data, the cheapest first
-    (*FLOORS, "mf", "bpr", "item-knn", "rp3beta", "ease", "ials"),
+    (*FLOORS, "mf", "bpr", "item-knn", "rp3beta", "ease", "ials", "softmax"),
     ("slim", "sgd", "altsvm", "rmc", "smc", "frsvm", "imc", "mprank", "ranksvm-joint", "ranksvm-var"),
     ("robirank", "fm", "svrank", "ranksvm-separate", "rankboost"),
     ("convex-erm", "cofirank", "ranksvm-nuclear"),
@@ -18,7 +18,7 @@ _TIERS = (  # by what a step costs on the same data, the cheapest first
 )
 _USUAL_TIER = 1  # of a solver of the user's own
 _IN_CATALOGUE = {"robirank": "robirank[among=catalogue]"}  # what a solver is called where all ratings are alike
-_WHICH_RATED = ("bpr", "item-knn", "rp3beta", "ease", "ials", "slim")  # they learn which items were rated, and not how
+_WHICH_RATED = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim")  # which items were rated, and not how
 _OF_VALUES = ("mf", "rmc", "smc", "cofirank", "imc", "mprank", "svrank", "rankboost")  # nothing without an order
 _OF_ORDERS = "rmc"  # it learns from partial orders
 _QUADRATIC = ("ease", "slim")  # in the number of items

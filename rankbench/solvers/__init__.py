@@ -33,6 +33,7 @@ SOLVERS = Registry(
         "sgd": "rankbench.solvers.sgd:SGD",
         "slim": "rankbench.solvers.slim:SLIM",
         "smc": "rankbench.solvers.smc:SMC",
+        "softmax": "rankbench.solvers.softmax:Softmax",
         "svrank": "rankbench.solvers.svrank:SVRank",
         "cornac-bpr": "rankbench.solvers.peers.cornac_bpr:CornacBPR",
         "cornac-ease": "rankbench.solvers.peers.cornac_ease:CornacEASE",

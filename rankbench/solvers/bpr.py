@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -20,17 +21,25 @@ from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Least, Precision, Rank, StepSize, Weight
 
+_PORTIONS = 8  # of a pass; before each, `warp` draws negatives by the scores that the one before has left
+
 
 @dataclass(frozen=True)
 class BPR(Checked):
     """A vector per user and item, trained so that items a user chose score above items the user did not choose.
 
     A rating is a positive if it is at least `least`; without `least` every rating is a positive, with any
-    value. For each positive j of user i a negative k is drawn uniformly from all items of the catalogue
-    that are not a positive of i, rated or not. With x = u_i . (v_j - v_k) an update is a gradient step on
+    value. For each positive j of user i a negative k is drawn from all items of the catalogue that are not a positive
+    of i, rated or not; `negatives` says how. With x = u_i . (v_j - v_k) an update is a gradient step on
     -ln sigma(x) + lam/2 (|u_i|^2 + |v_j|^2 + |v_k|^2), as in the paper's figure 4, computed from the old
     values, with learning rate step / (1 + decay t) after t updates. A pass visits every positive once (the paper
     draws them with replacement) and draws new negatives.
+
+    `negatives`: `uniform` draws all alike; `popular` an item as often as it has positives (Gantner et al. 2012); `warp`
+    uniformly until one scores above the positive less 1, and multiplies the slope of the loss by
+    log(1 + m/t) / log(1 + m) if it was the t-th draw from m items, as m/t estimates how many stand above the positive
+    (Weston et al. 2011); after 30 draws in vain the vectors only shrink. So the head of the list counts most. A pass is
+    in eight random portions then, whose negatives are drawn by the scores that the portion before has left.
 
     The bits are the same for any number of threads: every user has their own random generator for negatives,
     and the drawn comparisons are visited in rounds of tasks that share neither user nor item. The objective
@@ -52,6 +61,7 @@ class BPR(Checked):
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     precision: Precision = "double"
     biases: Annotated[bool, AddedLater()] = False
+    negatives: Annotated[Literal["uniform", "popular", "warp"], AddedLater()] = "uniform"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -67,7 +77,8 @@ class BPR(Checked):
         users, items = self._start(train, per_user, rng)
         trained, width = Trained.start(users, items, self.precision), self.rank + self.biases
         model = Factors(users[:, :width], items[:, :width])
-        kept = _drawn(indptr, positives, train.n_items, rng, threads)
+        sampler = _Sampler(self.negatives, indptr, positives, train.n_items, rng, threads)
+        kept = sampler.negatives()
 
         def objective() -> float:
             pairs = ComparisonRows(indptr=indptr, better=positives, worse=kept)
@@ -90,20 +101,19 @@ class BPR(Checked):
         item_groups = balanced(item_load, self.parts)
         updates = 0
         while len(positives):
-            negatives = _drawn(indptr, positives, train.n_items, rng, threads)
-            rows = ComparisonRows(indptr=indptr, better=positives, worse=negatives)
-            plan = rotation(rows, per_user, item_groups, self.parts)
-            starts, tasks, before = plan.order(rng)
-            sgd.rounds_pass(
-                descent=descent,
-                rows=plan.rows,
-                round_starts=starts,
-                tasks=tasks,
-                updates=updates + before,
-                seed=seed_of(rng),
-                threads=threads,
-            )
-            updates += len(positives)
+            for rows, weights in sampler.of_a_pass(factors):
+                plan = rotation(rows, per_user, item_groups, self.parts, weights)
+                starts, tasks, before = plan.order(rng)
+                sgd.rounds_pass(
+                    descent=descent,
+                    rows=plan.rows,
+                    round_starts=starts,
+                    tasks=tasks,
+                    updates=updates + before,
+                    seed=seed_of(rng),
+                    threads=threads,
+                )
+                updates += len(plan.users)
             trained.update_model()
             yield Step(model, objective)
 
@@ -133,12 +143,50 @@ def _with_column(rows: Floats, rank: int, value: float) -> Floats:
     return wide
 
 
-def _drawn(indptr: Int64s, positives: Int32s, n_items: int, rng: np.random.Generator, threads: int) -> Int32s:
-    """A random negative for each positive."""
-    out = np.empty(len(positives), np.int32)
-    rows = Pattern(indptr=indptr, columns=positives)
-    kernel.draw_negatives(positives=rows, n_items=n_items, seed=seed_of(rng), out=out, threads=threads)
-    return out
+@dataclass(frozen=True, eq=False)
+class _Sampler:
+    """Draws negatives for the positives of a data set."""
+
+    how: str
+    indptr: Int64s
+    positives: Int32s
+    n_items: int
+    rng: np.random.Generator
+    threads: int
+
+    @cached_property
+    def rows(self) -> Pattern:
+        """Each user's positives as the kernels take them."""
+        return Pattern(indptr=self.indptr, columns=self.positives)
+
+    def negatives(self) -> Int32s:
+        """A random negative for each positive, without regard to scores."""
+        out, seed = np.empty(len(self.positives), np.int32), seed_of(self.rng)
+        draw = kernel.draw_popular if self.how == "popular" else kernel.draw_negatives
+        draw(positives=self.rows, n_items=self.n_items, seed=seed, out=out, threads=self.threads)
+        return out
+
+    def of_a_pass(self, factors: DescentFactors) -> Iterator[tuple[ComparisonRows, Floats | None]]:
+        """Every positive with a new negative, in portions that are visited one after the other, and their weights."""
+        if self.how != "warp":
+            yield ComparisonRows(indptr=self.indptr, better=self.positives, worse=self.negatives()), None
+            return
+        portions = self.rng.integers(_PORTIONS, size=len(self.positives), dtype=np.uint8)
+        negatives, weights = np.empty(len(portions), np.int32), np.empty(len(portions))
+        for number in np.flatnonzero(np.bincount(portions)):
+            wanted, seed = portions == number, seed_of(self.rng)
+            kernel.draw_violators(
+                positives=self.rows,
+                factors=factors,
+                wanted=wanted.view(np.uint8),
+                seed=seed,
+                out=negatives,
+                weights=weights,
+                threads=self.threads,
+            )
+            before = np.concatenate([[0], np.cumsum(wanted)])
+            pairs = ComparisonRows(indptr=before[self.indptr], better=self.positives[wanted], worse=negatives[wanted])
+            yield pairs, weights[wanted]
 
 
 def _size(users: Floats, items: Floats, per_user: Ints, columns: tuple[Ints, ...]) -> float:

@@ -74,6 +74,8 @@ CASES = {
         "bpr[rank=3]",
         "bpr[rank=3,least=3,decay=0.01]",
         "bpr[rank=3,biases=true]",
+        "bpr[rank=3,negatives=popular]",
+        "bpr[rank=3,biases=true,negatives=warp]",
         "cofirank[rank=3,k=5,planes=4]",
         "cofirank[rank=3,loss=ordinal,planes=4]",
         "cofirank[rank=3,loss=regression,planes=4]",
@@ -115,6 +117,8 @@ CASES = {
         "sgd[rank=3,schedule=tournament,parts=4]",
         "sgd[rank=3,schedule=nomad,parts=4]",
         "smc[lam=2]",
+        "softmax[rank=3]",
+        "softmax[rank=3,negatives=6,power=0.5,batch=7,least=3]",
         "smc[lam=2,centred=true,rank=3]",
     ],
     "features": [

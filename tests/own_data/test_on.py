@@ -105,7 +105,8 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     clicks = Facts.of(Ratings.from_triples(users, np.tile(np.arange(10), 4), np.ones(40), 4, 20))
     assert clicks.kind == "positives" and protocol_of(clicks, Wishes()).split == "binary[C=200]"
     chosen = choose(data_named("btl"), clicks, Wishes())
-    cheap = ("random", "popularity", "global", "bpr", "item-knn", "rp3beta", "ease", "ials", "slim", "sgd", "altsvm")
+    cheap = ("random", "popularity", "global", "bpr", "item-knn", "rp3beta", "ease", "ials", "softmax")
+    cheap = (*cheap, "slim", "sgd", "altsvm")
     assert chosen.solvers == (*cheap, "robirank[among=catalogue]", "convex-erm", "lcr")
     assert "mf, rmc, smc, cofirank fit the values of ratings, which are alike here" in chosen.left_out
 
@@ -134,7 +135,9 @@ def test_every_solver_that_can_learn_from_the_data_takes_part_and_others_are_lef
     bare, rich = (choose(data_named("btl"), one, Wishes()) for one in (facts, replace(facts, features=True)))
     assert bare.solvers[:5] == ("random", "popularity", "global", "mf", "sgd") and bare.solvers[-1] == "lcr"
     assert {"rmc", "smc", "robirank", "convex-erm", "cofirank"} < set(bare.solvers)
-    assert "bpr, item-knn, rp3beta, ease, ials, slim learn which items were rated, and not how" in bare.left_out
+    assert (
+        "bpr, item-knn, rp3beta, ease, ials, softmax, slim learn which items were rated, and not how" in bare.left_out
+    )
     assert any("need item features (features=FILE in brackets)" in line for line in bare.left_out)
     assert {"frsvm", "imc", "mprank", "svrank", "rankboost", "ranksvm-nuclear"} <= set(rich.solvers)
     assert len(rich.left_out) == 1 and "lcr" in text_of(bare) and "# Left out: bpr, item-knn" in text_of(bare)
@@ -538,6 +541,6 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
     choice = choice_for(str(path), Wishes(split=split))
     assert choice.protocol.split == split
     assert all("candidates=catalogue" in name for name in choice.protocol.metrics)
-    learners = ("bpr", "item-knn", "rp3beta", "ease", "ials", "slim", "robirank[among=catalogue]")
+    learners = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", "robirank[among=catalogue]")
     assert choice.solvers == ("random", "popularity", *learners)
     assert any("which only --split binary draws here" in line and "sgd" in line for line in choice.left_out)

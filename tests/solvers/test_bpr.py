@@ -11,9 +11,14 @@ from solvers.contract import SolverContract
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
+from rankbench.kernels.methods.pairwise import DescentFactors
+from rankbench.kernels.methods.rotation import TaskRows, bucket
+from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import bpr as kernel
-from rankbench.solvers.bpr import BPR, positives_of
+from rankbench.kernels.solvers import sgd
+from rankbench.methods.factors import padded
+from rankbench.solvers.bpr import BPR, _Sampler, positives_of
 
 
 class TestBPR(SolverContract):
@@ -34,6 +39,18 @@ class TestBPRWithBiases(SolverContract):
 
 class TestBPRWithBiasesInSinglePrecision(SolverContract):
     solver = BPR(rank=2, step=0.1, biases=True, precision="single")
+
+
+class TestBPRAgainstPopularItems(SolverContract):
+    solver = BPR(rank=3, least=1.0, step=0.1, negatives="popular")
+
+
+class TestBPRByWARP(SolverContract):
+    solver = BPR(rank=3, least=1.0, step=0.1, negatives="warp")
+
+
+class TestBPRByWARPInSinglePrecision(SolverContract):
+    solver = BPR(rank=3, step=0.1, negatives="warp", biases=True, precision="single")
 
 
 @pytest.fixture
@@ -74,6 +91,125 @@ def test_every_missing_item_is_as_likely_as_any_other_and_no_positive_is_drawn(p
     found, times = np.unique(draws(positives, 10, 4000), return_counts=True)
     assert sorted({*found, *positives}) == list(range(10)) and not set(found) & set(positives)
     assert len(times) == 1 or chisquare(times).pvalue > 0.001
+
+
+def test_popular_items_are_drawn_as_often_as_they_have_positives():
+    counts, times = [1, 2, 5, 10, 0], 3000  # of items 0 to 4; the last item is drawn never
+    rest = np.repeat(np.arange(5), np.array(counts) * times)  # users with one positive
+    columns = np.concatenate([np.tile([1, 3], times), rest]).astype(np.int32)
+    indptr = np.concatenate([np.arange(times) * 2, np.arange(2 * times, len(columns) + 1)])
+    out = np.empty(len(columns), np.int32)
+    pattern = Pattern(indptr=indptr, columns=columns)
+    kernel.draw_popular(positives=pattern, n_items=5, seed=7, out=out, threads=2)
+    found = np.bincount(out[: 2 * times], minlength=5)
+    assert found[[1, 3, 4]].tolist() == [0, 0, 0]
+    # seven of ten draws among all are the user's own, and drawn again
+    assert chisquare(found[[0, 2]], 2 * times * np.array([1, 5]) / 6).pvalue > 0.001
+
+
+def test_where_only_the_users_own_items_are_popular_any_other_item_is_drawn():
+    indptr, own = np.arange(0, 4001, 2), np.tile(np.array([0, 2], np.int32), 2000)
+    out = np.empty(4000, np.int32)
+    pattern = Pattern(indptr=indptr, columns=own)
+    kernel.draw_popular(positives=pattern, n_items=4, seed=7, out=out, threads=1)
+    assert chisquare(np.bincount(out, minlength=4)[[1, 3]]).pvalue > 0.001
+
+
+def violators(scores: list[float], positive: int, times: int) -> tuple[np.ndarray, np.ndarray]:
+    """What is drawn for so many users with these scores of all items and one positive, and the weights."""
+    items = padded(np.array(scores)[:, None])
+    factors = DescentFactors(
+        users=padded(np.ones((times, 1))),
+        items=items,
+        user_shrink=np.ones(times),
+        item_shrink=np.ones(len(items)),
+        step=0.1,
+        decay=0.0,
+    )
+    out, weights = np.full(times, -1, np.int32), np.full(times, -1.0)
+    wanted = np.arange(times) % 4 > 0
+    kernel.draw_violators(
+        positives=Pattern(indptr=np.arange(times + 1), columns=np.full(times, positive, np.int32)),
+        factors=factors,
+        wanted=wanted.view(np.uint8),
+        seed=5,
+        out=out,
+        weights=weights,
+        threads=2,
+    )
+    assert (out[~wanted] == -1).all() and (weights[~wanted] == -1).all()
+    return out[wanted], weights[wanted]
+
+
+def test_warp_draws_items_that_score_above_the_positive_less_one_and_weighs_by_the_number_of_draws():
+    out, weights = violators([0.5, 3.0, 2.5, 1.9, 1.0, 2.1], positive=1, times=8000)
+    assert set(out) == {2, 5}  # of five missing items
+    assert chisquare(np.bincount(out)[[2, 5]]).pvalue > 0.001
+    draws = np.arange(1, 31)
+    by_draws = np.log1p(5 / draws) / np.log1p(5)
+    places = np.abs(weights[:, None] - by_draws).argmin(axis=1)
+    np.testing.assert_allclose(weights, by_draws[places], rtol=1e-12)
+    first = (places == 0).mean()  # two of five items are too high
+    assert first == pytest.approx(0.4, abs=4 * np.sqrt(0.4 * 0.6 / len(weights)))
+
+
+def test_warp_gives_no_weight_where_no_item_scores_too_high_and_all_of_it_where_every_one_does():
+    assert not violators([0.0, 3.0, 2.0], positive=1, times=100)[1].any()
+    out, weights = violators([9.0, 3.0, 2.1], positive=1, times=100)
+    assert set(out) == {0, 2} and (weights == 1).all()
+
+
+def test_a_weight_multiplies_the_slope_and_not_the_shrinkage():
+    rng = np.random.default_rng(0)
+    first = rng.standard_normal((1, 3)), rng.standard_normal((2, 3))
+    found = []
+    for weights in (None, np.array([1.0]), np.array([0.25]), np.array([0.0])):
+        users, items = (padded(side) for side in first)
+        factors = DescentFactors(
+            users=users, items=items, user_shrink=np.ones(1), item_shrink=np.ones(2), step=0.1, decay=0.0
+        )
+        ids = [np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1, np.int32)]
+        rows = TaskRows(starts=np.array([0, 1]), users=ids[0], better=ids[1], worse=ids[2], weights=weights)
+        sgd.rounds_pass(
+            descent=sgd.Descent(factors=factors, loss=Loss.LOGISTIC),
+            rows=rows,
+            round_starts=np.array([0, 1]),
+            tasks=np.zeros(1, np.int32),
+            updates=np.zeros(1),
+            seed=0,
+            threads=1,
+        )
+        found.append(np.vstack([users, items])[:, :3])
+    assert found[0].tobytes() == found[1].tobytes()
+    shrunk = 0.9 * np.vstack(first)
+    np.testing.assert_allclose(found[3], shrunk, rtol=1e-12)
+    np.testing.assert_allclose(found[2] - shrunk, 0.25 * (found[0] - shrunk), rtol=1e-10)
+
+
+def test_warp_visits_every_positive_once_in_a_pass(ratings):
+    indptr, items = positives_of(ratings, None)
+    sampler = _Sampler("warp", indptr, items, 60, np.random.default_rng(0), 1)
+    first = _factors(80, 60)
+    pairs = [rows for rows, _ in sampler.of_a_pass(first)]
+    groups = np.zeros(80, np.int32), np.zeros(60, np.int32)
+    visited = [  # all in one task
+        column
+        for rows in pairs
+        for column in np.stack(bucket(
+            comparisons=rows, user_group=groups[0], item_group=groups[1], pair_of=np.zeros((1, 1), np.int32), groups=1
+        )[1:3], axis=1).tolist()
+    ]  # fmt: skip
+    assert len(pairs) == 8 and sorted(visited) == np.stack([ratings.users, items], axis=1).tolist()
+
+
+def _factors(users: int, items: int) -> DescentFactors:
+    """Random factors of these numbers of users and items."""
+    rng = np.random.default_rng(0)
+    sides = padded(rng.standard_normal((users, 2))), padded(rng.standard_normal((items, 2)))
+    shrinks = np.ones(users), np.ones(items)
+    return DescentFactors(
+        users=sides[0], items=sides[1], user_shrink=shrinks[0], item_shrink=shrinks[1], step=0.1, decay=0.0
+    )
 
 
 def test_what_counts_as_positive(ratings):
@@ -183,9 +319,9 @@ def test_its_objective_comes_down(ratings):
     assert objectives[20] < objectives[5] < objectives[0]
 
 
-@pytest.mark.parametrize("least", [None, 5.0])
-def test_it_recommends_what_users_would_choose(ratings, least):
-    model = fit(BPR(rank=3, least=least, step=0.1), ratings, steps=30)
+@pytest.mark.parametrize(("least", "how"), [(None, "uniform"), (5.0, "uniform"), (5.0, "popular"), (5.0, "warp")])
+def test_it_recommends_what_users_would_choose(ratings, least, how):
+    model = fit(BPR(rank=3, least=least, step=0.1, negatives=how), ratings, steps=30)
     scores = model.score(*(ids.ravel() for ids in np.indices((80, 60)))).reshape(80, 60)
     seen = np.zeros((80, 60), bool)
     seen[ratings.users, ratings.items] = True
@@ -198,8 +334,10 @@ def test_it_recommends_what_users_would_choose(ratings, least):
 
 
 def test_any_number_of_threads_gives_the_bytes_of_one(ratings):
-    found = [fit(BPR(rank=5, parts=4), ratings, steps=4, threads=threads) for threads in (1, 2, 3, 5)]
-    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
+    for how in ("uniform", "popular", "warp"):
+        solver = BPR(rank=5, parts=4, negatives=how)
+        found = [fit(solver, ratings, steps=4, threads=threads) for threads in (1, 2, 3, 5)]
+        assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
 
 
 # bad input

@@ -44,6 +44,7 @@ from rankbench.solvers.rp3beta import RP3Beta
 from rankbench.solvers.sgd import SGD
 from rankbench.solvers.slim import SLIM
 from rankbench.solvers.smc import SMC
+from rankbench.solvers.softmax import Softmax
 from rankbench.solvers.svrank import SVRank
 
 EVERY_SOLVER: tuple[Solver, ...] = (
@@ -60,6 +61,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     ItemKNN(),
     RP3Beta(),
     SLIM(),
+    Softmax(),
     LCR(),
     MF(),
     MPRank(),

@@ -1,0 +1,245 @@
+"""Vectors of users and items by sampled softmax with its correction (Bengio and Senécal 2008, Yi et al. 2019)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import numpy as np
+import scipy.sparse
+
+from rankbench.arrays.distinct import distinct
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.data.by_item import counted
+from rankbench.data.views import Ratings
+from rankbench.methods.folding import vectors_of_items
+from rankbench.methods.line_search import halved, sufficient
+from rankbench.models import Factors
+from rankbench.names import Checked, Limits, checked_threads
+from rankbench.names.ranges import Count, Least, Rank, StepSize, Weight
+
+_START = 0.1  # the standard deviation of a number at the start, times the root of the rank
+_SCORES = 1 << 22  # computed at a time for the objective
+_NEWTON = 100  # steps for a user who is folded in, at most
+_ENDED = 1e-12  # a decrement, as a share of the objective, at which such a user is fitted
+_TRIALS = 30  # step lengths of a line search, at most
+
+
+@dataclass(frozen=True)
+class Softmax(Checked):
+    """A vector per user and item and a number per item, by which a user's items are probable among the catalogue.
+
+    min over U, V, b of - sum over positives (i, j) of ln p_ij
+    + lam/2 (sum_i n_i |u_i|^2 + sum_j n_j (|v_j|^2 + b_j^2)), where p_ij = exp(s_ij) / sum_k exp(s_ik) over all items
+    k, s_ij = u_i . v_j + b_j, and n_i and n_j count the positives of a user and an item. A rating is a positive if it
+    is at least `least`; without `least` each is one.
+
+    The sum over k is estimated from `negatives` items, drawn for each step with replacement and with probabilities q
+    in proportion to (n_j + 1)^power: an item that was drawn c times stands for c / (negatives q) items. So the estimate
+    is right on average, which is the correction by log q of the literature; without it popular items would be pushed
+    down. The positive itself is exact, and left out where it was drawn. In a catalogue of at most so many items
+    nothing is drawn, and all is exact.
+
+    A step takes the positives of `batch` users, all against the same drawn items, and changes each number x by
+    -step g / sqrt(sum of its g^2 so far), where g is the derivative by x (AdaGrad). A pass visits each user with a
+    positive once, in random order. Users without a rating score NaN, and users with ratings but without a positive
+    get the numbers of the items.
+    """
+
+    rank: Rank = 32
+    lam: Weight = 0.003
+    step: StepSize = 0.1
+    negatives: Count = 1000
+    power: Annotated[float, Limits(low=0, high=2)] = 1.0
+    batch: Count = 64
+    least: Least = None
+    learns_from: ClassVar = Ratings
+    needs_features: ClassVar = False
+    determinism: ClassVar = Determinism.EXACT
+    version: ClassVar = 1
+
+    def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
+        """The random start, then a model after each pass over the users."""
+        checked_threads(threads)
+        descent = _Descent.start(self, train, rng)
+        model = Factors(descent.users, descent.items)
+        active = np.flatnonzero(np.diff(descent.kept.indptr))
+        yield Step(model, descent.objective)
+        while len(active):
+            order = rng.permutation(active)
+            for first in range(0, len(order), self.batch):
+                descent.visit(order[first : first + self.batch], rng)
+            yield Step(model, descent.objective)
+
+    @one_blas_thread()
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each with the vector that is best with the items of the model as they are."""
+        checked_threads(threads)
+        items = vectors_of_items(model, ratings, self.rank + 1)
+        kept, users = positives(ratings, self.least), _with_ones(np.zeros((ratings.n_users, self.rank)))
+        for user in np.flatnonzero(np.diff(kept.indptr)):
+            own = kept.items[kept.indptr[user] : kept.indptr[user + 1]]
+            users[user, :-1] = _best_vector(items, own, self.lam)
+        users[np.diff(ratings.indptr) == 0] = np.nan
+        return Factors(users, items)
+
+
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """The vectors, with a constant behind each user's and the number behind each item's, and how far they went."""
+
+    solver: Softmax
+    kept: Ratings
+    users: Floats
+    items: Floats
+    squares: tuple[Floats, Floats]  # of all derivatives so far
+
+    @classmethod
+    def start(cls, solver: Softmax, train: Ratings, rng: np.random.Generator) -> "_Descent":
+        """Small random vectors; zeros for users without a positive, NaN for those without a rating."""
+        kept, scale = positives(train, solver.least), _START / np.sqrt(solver.rank)
+        users = _with_ones(scale * rng.standard_normal((train.n_users, solver.rank)))
+        users[np.diff(kept.indptr) == 0, :-1] = 0.0
+        users[np.diff(train.indptr) == 0] = np.nan
+        items = np.zeros((train.n_items, solver.rank + 1))
+        items[:, :-1] = scale * rng.standard_normal((train.n_items, solver.rank))
+        return cls(solver, kept, users, items, (np.zeros_like(users), np.zeros_like(items)))
+
+    @cached_property
+    def counts(self) -> tuple[Ints, Ints]:
+        """How many positives each user and each item has."""
+        return np.diff(self.kept.indptr), counted(self.kept.items, self.kept.n_items)
+
+    @cached_property
+    def weights(self) -> tuple[Floats, Floats]:
+        """To what the probability with which each item is drawn is in proportion, and its sums up to each item."""
+        weights: Floats = np.power(self.counts[1] + 1.0, self.solver.power)
+        return weights, np.cumsum(weights)
+
+    @one_blas_thread()
+    def visit(self, chosen: Ints, rng: np.random.Generator) -> None:
+        """Take a step along the derivatives of the losses of these users' positives, and of their penalties."""
+        rows, own = self._positives_of(chosen)
+        drawn, logs = self._drawn(rng)
+        users, vectors = self.users[chosen], self.items[drawn]
+        scores = np.einsum("ij,ij->i", users[rows], self.items[own])
+        _, by_own, by_drawn = slopes(users @ vectors.T + logs, scores, rows, _places(own, drawn))
+        touched = distinct(np.concatenate([drawn, own]))
+        shape = len(chosen), len(touched)
+        pulls = scipy.sparse.csr_array((by_own, (rows, np.searchsorted(touched, own))), shape=shape)
+        of_items = pulls.T @ users
+        of_items[np.searchsorted(touched, drawn)] += by_drawn.T @ users
+        of_users = pulls @ self.items[touched] + by_drawn @ vectors
+        lam, counts = self.solver.lam, np.bincount(np.searchsorted(touched, own), minlength=len(touched))
+        of_users += lam * np.bincount(rows, minlength=len(chosen))[:, None] * users
+        of_users[:, -1] = 0.0  # the constant
+        of_items += lam * counts[:, None] * self.items[touched]
+        self._move(self.users, self.squares[0], chosen, of_users)
+        self._move(self.items, self.squares[1], touched, of_items)
+
+    def _move(self, side: Floats, squares: Floats, rows: Ints, slope: Floats) -> None:
+        """AdaGrad's step for these rows; a number whose derivatives were all zero stays."""
+        squares[rows] += np.square(slope)
+        roots = np.sqrt(squares[rows])
+        side[rows] -= self.solver.step * np.divide(slope, roots, out=np.zeros_like(slope), where=roots > 0)
+
+    def _positives_of(self, chosen: Ints) -> tuple[Ints, Ints]:
+        """The positives of these users: which of them each belongs to, and the item."""
+        first, counts = self.kept.indptr[chosen], self.counts[0][chosen]
+        rows = np.repeat(np.arange(len(chosen)), counts)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, self.kept.items[first[rows] + within]
+
+    def _drawn(self, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Different items in ascending order, and the logarithm of how many items each stands for."""
+        n_items, size = self.kept.n_items, self.solver.negatives
+        if n_items <= size:
+            return np.arange(n_items), np.zeros(n_items)
+        weights, ends = self.weights
+        found = np.sort(np.searchsorted(ends[:-1], rng.random(size) * ends[-1], side="right"))
+        drawn = distinct(found)
+        times = np.diff(np.searchsorted(found, drawn), append=size)
+        return drawn, np.log(times * ends[-1] / (size * weights[drawn]))
+
+    @one_blas_thread()
+    def objective(self) -> float:
+        """The objective over the whole catalogue, without an estimate; a block of users at a time."""
+        everything, total = np.arange(self.kept.n_items), 0.0
+        active = np.flatnonzero(self.counts[0])
+        block = max(1, _SCORES // max(1, self.kept.n_items))
+        for first in range(0, len(active), block):
+            chosen = active[first : first + block]
+            rows, own = self._positives_of(chosen)
+            scores = self.users[chosen] @ self.items.T
+            total += slopes(scores, scores[rows, own], rows, _places(own, everything))[0].sum()
+        sizes = np.square(self.users[:, :-1]).sum(axis=1), np.square(self.items).sum(axis=1)
+        known = self.counts[0] > 0
+        penalty = self.counts[0][known] @ sizes[0][known] + self.counts[1] @ sizes[1]
+        return float(total + self.solver.lam / 2 * penalty)
+
+
+def positives(train: Ratings, least: float | None) -> Ratings:
+    """The ratings that are at least `least`."""
+    return train if least is None else train.where(train.values >= least)
+
+
+def slopes(drawn: Floats, own: Floats, rows: Ints, places: Ints) -> tuple[Floats, Floats, Floats]:
+    """The loss of each positive, and the derivatives of their sum by the positives' scores and by the drawn ones.
+
+    The loss is -ln(e^own / (e^own + sum_k e^drawn_k)) over the drawn scores of the positive's row, without the one at
+    its own place, if that is not -1. All exponents are taken less the largest of their row.
+    """
+    top = drawn.max(axis=1, initial=-np.inf)
+    np.maximum.at(top, rows, own)
+    weights, mine = np.exp(drawn - top[:, None]), np.exp(own - top[rows])
+    twice = np.where(places >= 0, weights[rows, places], 0.0)
+    total = mine + np.maximum(weights.sum(axis=1)[rows] - twice, 0.0)
+    by_drawn = weights * np.bincount(rows, 1 / total, minlength=len(drawn))[:, None]
+    here = places >= 0
+    by_drawn[rows[here], places[here]] -= (twice / total)[here]
+    return np.log(total) + top[rows] - own, mine / total - 1.0, by_drawn
+
+
+def _places(items: Ints, drawn: Ints) -> Ints:
+    """Where each of these items stands among the drawn ones, which ascend; -1 if it does not."""
+    places = np.minimum(np.searchsorted(drawn, items), len(drawn) - 1)
+    return np.where(drawn[places] == items, places, -1)
+
+
+def _with_ones(rows: Floats) -> Floats:
+    """The rows with a 1 behind each."""
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
+def _best_vector(items: Floats, own: Ints, lam: float) -> Floats:
+    """A user's vector x for these positives, by Newton's method: the mean of lam/2 |x|^2 - ln p over the positives."""
+    vectors, numbers = items[:, :-1], items[:, -1]
+    wanted = vectors[own].mean(axis=0)
+
+    def at(x: Floats) -> tuple[float, Floats]:
+        scores = vectors @ x + numbers
+        top = scores.max()
+        chances = np.exp(scores - top)
+        total = chances.sum()
+        value = np.log(total) + top - scores[own].mean() + lam / 2 * x @ x
+        return float(value), chances / total
+
+    x = np.zeros(vectors.shape[1])
+    value, chances = at(x)
+    for _ in range(_NEWTON):
+        mean = chances @ vectors
+        gradient = mean - wanted + lam * x
+        curvature = (vectors * chances[:, None]).T @ vectors - np.outer(mean, mean) + lam * np.eye(len(x))
+        direction = -np.linalg.solve(curvature, gradient)
+        slope = float(gradient @ direction)
+        if -slope <= _ENDED * max(1.0, abs(value)):
+            return np.asarray(x + direction)  # which squares the rest of the error
+        for length in halved(_TRIALS):
+            moved, chances_there = at(x + length * direction)
+            if sufficient(moved, value, length, slope):
+                break
+        else:
+            break
+        x, value, chances = x + length * direction, moved, chances_there
+    return x
