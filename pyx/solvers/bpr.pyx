@@ -98,10 +98,10 @@ cdef void _draw_popular(
     int32_t *out
 ) noexcept nogil:
     """Draw a user's negatives among all positives, whose own begin at `first`."""
-    cdef Py_ssize_t place, times
+    cdef Py_ssize_t place, _time
     cdef int32_t item = 0
     for place in range(n):
-        for times in range(_PATIENCE):
+        for _time in range(_PATIENCE):
             item = every[below(&stream, <uint32_t> total)]
             if not _holds(every + first, n, item):
                 break
