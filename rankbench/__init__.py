@@ -63,6 +63,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "SGD": "rankbench.solvers.sgd",
     "SLIM": "rankbench.solvers.slim",
     "SMC": "rankbench.solvers.smc",
+    "SQLRank": "rankbench.solvers.sqlrank",
     "SVRank": "rankbench.solvers.svrank",
     "Softmax": "rankbench.solvers.softmax",
     "Solver": "rankbench.core.contract",

@@ -60,6 +60,8 @@ SETTINGS = (
     "mf[rank=2,inner=2,biases=2]",
     "mf[rank=2,power=0.5]",
     "ials[rank=3]",
+    "sqlrank[rank=3]",
+    "sqlrank[rank=3,link=identity,unrated=1]",
     "ials[rank=5,inner=2]",
     "mprank",
     "mprank[form=dual]",

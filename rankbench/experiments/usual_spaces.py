@@ -30,6 +30,7 @@ _AROUND: Mapping[str, Ranges] = {
     "cofirank": {"lam": Range(0.3, 300.0, "log")},
     "robirank": {"lam": Range(0.01, 30.0, "log")},
     "ials": {"lam": Range(1e-4, 0.1, "log"), "unrated": Range(0.003, 1.0, "log")},
+    "sqlrank": {"lam": Range(0.1, 100.0, "log")},
     "softmax": {"lam": Range(3e-4, 0.1, "log")},
     "ease": {"lam": Range(3.0, 3000.0, "log")},
     "slim": {"l1": Range(0.1, 30.0, "log"), "lam": Range(1.0, 1000.0, "log")},

@@ -12,12 +12,15 @@ from rankbench.solvers import SOLVERS
 _TIERS = (  # by what a step costs on the same data, the cheapest first
     (*FLOORS, "mf", "bpr", "item-knn", "rp3beta", "ease", "ials", "softmax"),
     ("slim", "sgd", "altsvm", "rmc", "smc", "frsvm", "imc", "mprank", "ranksvm-joint", "ranksvm-var"),
-    ("robirank", "fm", "svrank", "ranksvm-separate", "rankboost"),
+    ("robirank", "sqlrank", "fm", "svrank", "ranksvm-separate", "rankboost"),
     ("convex-erm", "cofirank", "ranksvm-nuclear"),
     ("lcr",),
 )
 _USUAL_TIER = 1  # of a solver of the user's own
-_IN_CATALOGUE = {"robirank": "robirank[among=catalogue]"}  # what a solver is called where all ratings are alike
+_IN_CATALOGUE = {  # what a solver is called where all ratings are alike
+    "robirank": "robirank[among=catalogue]",
+    "sqlrank": "sqlrank[unrated=3]",
+}
 _WHICH_RATED = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim")  # which items were rated, and not how
 _OF_VALUES = ("mf", "rmc", "smc", "cofirank", "imc", "mprank", "svrank", "rankboost")  # nothing without an order
 _OF_ORDERS = "rmc"  # it learns from partial orders

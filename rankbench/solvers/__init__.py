@@ -34,6 +34,7 @@ SOLVERS = Registry(
         "slim": "rankbench.solvers.slim:SLIM",
         "smc": "rankbench.solvers.smc:SMC",
         "softmax": "rankbench.solvers.softmax:Softmax",
+        "sqlrank": "rankbench.solvers.sqlrank:SQLRank",
         "svrank": "rankbench.solvers.svrank:SVRank",
         "cornac-bpr": "rankbench.solvers.peers.cornac_bpr:CornacBPR",
         "cornac-ease": "rankbench.solvers.peers.cornac_ease:CornacEASE",

@@ -13,6 +13,7 @@ from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
+from rankbench.methods.adagrad import AdaGrad, entries_of
 from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.models import Factors
@@ -63,7 +64,7 @@ class Softmax(Checked):
         """The random start, then a model after each pass over the users."""
         checked_threads(threads)
         descent = _Descent.start(self, train, rng)
-        model = Factors(descent.users, descent.items)
+        model = Factors(descent.users.rows, descent.items.rows)
         active = np.flatnonzero(np.diff(descent.kept.indptr))
         yield Step(model, descent.objective)
         while len(active):
@@ -91,9 +92,8 @@ class _Descent:
 
     solver: Softmax
     kept: Ratings
-    users: Floats
-    items: Floats
-    squares: tuple[Floats, Floats]  # of all derivatives so far
+    users: AdaGrad
+    items: AdaGrad
 
     @classmethod
     def start(cls, solver: Softmax, train: Ratings, rng: np.random.Generator) -> "_Descent":
@@ -104,7 +104,7 @@ class _Descent:
         users[np.diff(train.indptr) == 0] = np.nan
         items = np.zeros((train.n_items, solver.rank + 1))
         items[:, :-1] = scale * rng.standard_normal((train.n_items, solver.rank))
-        return cls(solver, kept, users, items, (np.zeros_like(users), np.zeros_like(items)))
+        return cls(solver, kept, AdaGrad(users, solver.step), AdaGrad(items, solver.step))
 
     @cached_property
     def counts(self) -> tuple[Ints, Ints]:
@@ -122,34 +122,27 @@ class _Descent:
         """Take a step along the derivatives of the losses of these users' positives, and of their penalties."""
         rows, own = self._positives_of(chosen)
         drawn, logs = self._drawn(rng)
-        users, vectors = self.users[chosen], self.items[drawn]
-        scores = np.einsum("ij,ij->i", users[rows], self.items[own])
+        users, items = self.users.rows[chosen], self.items.rows
+        vectors = items[drawn]
+        scores = np.einsum("ij,ij->i", users[rows], items[own])
         _, by_own, by_drawn = slopes(users @ vectors.T + logs, scores, rows, _places(own, drawn))
         touched = distinct(np.concatenate([drawn, own]))
         shape = len(chosen), len(touched)
         pulls = scipy.sparse.csr_array((by_own, (rows, np.searchsorted(touched, own))), shape=shape)
         of_items = pulls.T @ users
         of_items[np.searchsorted(touched, drawn)] += by_drawn.T @ users
-        of_users = pulls @ self.items[touched] + by_drawn @ vectors
+        of_users = pulls @ items[touched] + by_drawn @ vectors
         lam, counts = self.solver.lam, np.bincount(np.searchsorted(touched, own), minlength=len(touched))
         of_users += lam * np.bincount(rows, minlength=len(chosen))[:, None] * users
         of_users[:, -1] = 0.0  # the constant
-        of_items += lam * counts[:, None] * self.items[touched]
-        self._move(self.users, self.squares[0], chosen, of_users)
-        self._move(self.items, self.squares[1], touched, of_items)
-
-    def _move(self, side: Floats, squares: Floats, rows: Ints, slope: Floats) -> None:
-        """AdaGrad's step for these rows; a number whose derivatives were all zero stays."""
-        squares[rows] += np.square(slope)
-        roots = np.sqrt(squares[rows])
-        side[rows] -= self.solver.step * np.divide(slope, roots, out=np.zeros_like(slope), where=roots > 0)
+        of_items += lam * counts[:, None] * items[touched]
+        self.users.move(chosen, of_users)
+        self.items.move(touched, of_items)
 
     def _positives_of(self, chosen: Ints) -> tuple[Ints, Ints]:
         """The positives of these users: which of them each belongs to, and the item."""
-        first, counts = self.kept.indptr[chosen], self.counts[0][chosen]
-        rows = np.repeat(np.arange(len(chosen)), counts)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return rows, self.kept.items[first[rows] + within]
+        rows, places = entries_of(self.kept.indptr, chosen)
+        return rows, self.kept.items[places]
 
     def _drawn(self, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Different items in ascending order, and the logarithm of how many items each stands for."""
@@ -165,15 +158,16 @@ class _Descent:
     @one_blas_thread()
     def objective(self) -> float:
         """The objective over the whole catalogue, without an estimate; a block of users at a time."""
+        users, items = self.users.rows, self.items.rows
         everything, total = np.arange(self.kept.n_items), 0.0
         active = np.flatnonzero(self.counts[0])
         block = max(1, _SCORES // max(1, self.kept.n_items))
         for first in range(0, len(active), block):
             chosen = active[first : first + block]
             rows, own = self._positives_of(chosen)
-            scores = self.users[chosen] @ self.items.T
+            scores = users[chosen] @ items.T
             total += slopes(scores, scores[rows, own], rows, _places(own, everything))[0].sum()
-        sizes = np.square(self.users[:, :-1]).sum(axis=1), np.square(self.items).sum(axis=1)
+        sizes = np.square(users[:, :-1]).sum(axis=1), np.square(items).sum(axis=1)
         known = self.counts[0] > 0
         penalty = self.counts[0][known] @ sizes[0][known] + self.counts[1] @ sizes[1]
         return float(total + self.solver.lam / 2 * penalty)

@@ -118,6 +118,8 @@ CASES = {
         "sgd[rank=3,schedule=nomad,parts=4]",
         "smc[lam=2]",
         "softmax[rank=3]",
+        "sqlrank[rank=3]",
+        "sqlrank[rank=3,link=identity,unrated=2,batch=7,least=3]",
         "softmax[rank=3,negatives=6,power=0.5,batch=7,least=3]",
         "smc[lam=2,centred=true,rank=3]",
     ],

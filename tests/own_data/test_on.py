@@ -32,6 +32,7 @@ from rankbench.own_data.users_kept import Kept
 from rankbench.planning.materials import Materials
 from rankbench.report.render.answer import answer, answer_sheet, failures
 
+CATALOGUE = ("robirank[among=catalogue]", "sqlrank[unrated=3]")
 RNG = np.random.default_rng(0)
 FEW = ("-s", "mf[rank=2]", "-r", "3", "--trials", "2", "--no-report", "-j", "2", "--time", "none")
 
@@ -107,7 +108,7 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     chosen = choose(data_named("btl"), clicks, Wishes())
     cheap = ("random", "popularity", "global", "bpr", "item-knn", "rp3beta", "ease", "ials", "softmax")
     cheap = (*cheap, "slim", "sgd", "altsvm")
-    assert chosen.solvers == (*cheap, "robirank[among=catalogue]", "convex-erm", "lcr")
+    assert chosen.solvers == (*cheap, *CATALOGUE, "convex-erm", "lcr")
     assert "mf, rmc, smc, cofirank fit the values of ratings, which are alike here" in chosen.left_out
 
 
@@ -541,6 +542,6 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
     choice = choice_for(str(path), Wishes(split=split))
     assert choice.protocol.split == split
     assert all("candidates=catalogue" in name for name in choice.protocol.metrics)
-    learners = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", "robirank[among=catalogue]")
+    learners = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", *CATALOGUE)
     assert choice.solvers == ("random", "popularity", *learners)
     assert any("which only --split binary draws here" in line and "sgd" in line for line in choice.left_out)

@@ -107,6 +107,9 @@ PROMISES = {
     "TestSoftmax": NOTHING,  # how a user rated an item is nothing to it
     "TestSoftmaxOfDrawnItems": NOTHING,
     "TestSoftmaxOfHighRatings": LEARNS,
+    "TestSQLRank": LEARNS,
+    "TestSQLRankOfScores": LEARNS,
+    "TestSQLRankAmongUnrated": LEARNS,
     "TestSVRank": LEARNS | GAP | ENDS,
     "TestSVRankOverResiduals": LEARNS | GAP | ENDS,
     "TestSVRankWithGaussianKernel": LEARNS | GAP | ENDS,

@@ -45,6 +45,7 @@ from rankbench.solvers.sgd import SGD
 from rankbench.solvers.slim import SLIM
 from rankbench.solvers.smc import SMC
 from rankbench.solvers.softmax import Softmax
+from rankbench.solvers.sqlrank import SQLRank
 from rankbench.solvers.svrank import SVRank
 
 EVERY_SOLVER: tuple[Solver, ...] = (
@@ -62,6 +63,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     RP3Beta(),
     SLIM(),
     Softmax(),
+    SQLRank(),
     LCR(),
     MF(),
     MPRank(),

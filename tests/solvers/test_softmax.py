@@ -77,7 +77,7 @@ def test_slopes_are_those_of_the_losses():
 def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
     solver = Softmax(rank=2, lam=0.3, step=0.01)
     descent = _Descent.start(solver, train, np.random.default_rng(0))
-    before = [np.nan_to_num(side.copy()) for side in (descent.users, descent.items)]
+    before = [np.nan_to_num(side.copy()) for side in (descent.users.rows, descent.items.rows)]
     descent.visit(np.arange(14), np.random.default_rng(0))
 
     def objective(point: Floats) -> float:
@@ -86,12 +86,12 @@ def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
 
     point = np.concatenate([before[0][:, :-1].ravel(), before[1].ravel()])
     expected = scipy.optimize.approx_fprime(point, objective, 1e-7)
-    squares = np.concatenate([descent.squares[0][:, :-1].ravel(), descent.squares[1].ravel()])
+    squares = np.concatenate([descent.users.squares[:, :-1].ravel(), descent.items.squares.ravel()])
     np.testing.assert_allclose(np.sqrt(squares), np.abs(expected), atol=2e-5)
-    moves = np.concatenate([np.nan_to_num(descent.users)[:, :-1].ravel(), descent.items.ravel()]) - point
+    moves = np.concatenate([np.nan_to_num(descent.users.rows)[:, :-1].ravel(), descent.items.rows.ravel()]) - point
     sloping = np.abs(expected) > 1e-3
     np.testing.assert_allclose(moves[sloping], -0.01 * np.sign(expected[sloping]), rtol=1e-9)
-    assert (descent.users[:14, -1] == 1).all()
+    assert (descent.users.rows[:14, -1] == 1).all()
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
