@@ -127,12 +127,13 @@ class _Descent:
         scores = np.einsum("ij,ij->i", users[rows], items[own])
         _, by_own, by_drawn = slopes(users @ vectors.T + logs, scores, rows, _places(own, drawn))
         touched = distinct(np.concatenate([drawn, own]))
-        shape = len(chosen), len(touched)
-        pulls = scipy.sparse.csr_array((by_own, (rows, np.searchsorted(touched, own))), shape=shape)
+        shape, places = (len(chosen), len(touched)), np.searchsorted(touched, own)
+        indptr = np.searchsorted(rows, np.arange(len(chosen) + 1))
+        pulls = scipy.sparse.csr_array((by_own, places, indptr), shape=shape)
         of_items = pulls.T @ users
         of_items[np.searchsorted(touched, drawn)] += by_drawn.T @ users
         of_users = pulls @ items[touched] + by_drawn @ vectors
-        lam, counts = self.solver.lam, np.bincount(np.searchsorted(touched, own), minlength=len(touched))
+        lam, counts = self.solver.lam, np.bincount(places, minlength=len(touched))
         of_users += lam * np.bincount(rows, minlength=len(chosen))[:, None] * users
         of_users[:, -1] = 0.0  # the constant
         of_items += lam * counts[:, None] * items[touched]

@@ -102,24 +102,25 @@ class _Descent:
 
     def lists(self) -> _Lists:
         """A list for each user, with ties broken at random and with new unrated items at its end."""
-        users, items, values = self.kept.users, self.kept.items, self.kept.values
+        rated, n = self.kept, np.diff(self.kept.indptr)
+        tails = self.solver.unrated * n * (n < self.n_items)
+        indptr = np.concatenate([[0], np.cumsum(n + tails)])
+        order = np.lexsort((self.rng.random(len(rated)), -rated.values, rated.users))
+        items = np.empty(indptr[-1], np.int32)
+        items[(indptr[:-1] - rated.indptr[:-1])[rated.users] + np.arange(len(rated))] = rated.items[order]
         if self.solver.unrated:
-            more = [self._unrated() for _ in range(self.solver.unrated)]
-            users = np.concatenate([users, *(own for own, _ in more)])
-            values = np.concatenate([values, np.full(len(users) - len(values), -np.inf)])
-            items = np.concatenate([items, *(drawn for _, drawn in more)])
-        order = np.lexsort((self.rng.random(len(users)), -values, users))
-        counts = np.bincount(users, minlength=self.kept.n_users)
-        return _Lists(np.concatenate([[0], np.cumsum(counts)]), items[order])
+            some = rated.where((n < self.n_items)[rated.users])
+            behind = (indptr[:-1] - some.indptr[:-1])[some.users] + np.arange(len(some))
+            for number in range(1, self.solver.unrated + 1):
+                items[behind + number * n[some.users]] = self._unrated(some)
+        return _Lists(indptr, items)
 
-    def _unrated(self) -> tuple[Int32s, Int32s]:
-        """The user of each rated item, and an item that the user has not rated; none for who has rated all."""
-        counts = np.diff(self.kept.indptr)
-        some = self.kept.where((counts < self.n_items)[self.kept.users])
-        drawn = np.empty(len(some), np.int32)
-        rows, seed = Pattern(indptr=some.indptr, columns=some.items), seed_of(self.rng)
+    def _unrated(self, rated: Ratings) -> Int32s:
+        """For each rated item one that its user has not rated."""
+        drawn = np.empty(len(rated), np.int32)
+        rows, seed = Pattern(indptr=rated.indptr, columns=rated.items), seed_of(self.rng)
         bpr.draw_negatives(positives=rows, n_items=self.n_items, seed=seed, out=drawn, threads=self.threads)
-        return some.users, drawn
+        return drawn
 
     @one_blas_thread()
     def visit(self, chosen: Ints, lists: _Lists) -> None:
@@ -129,11 +130,11 @@ class _Descent:
         users, items = self.users.rows[chosen], self.items.rows
         indptr = np.concatenate([[0], np.cumsum(np.diff(lists.indptr)[chosen])])
         slopes = self._losses(indptr, np.einsum("ij,ij->i", users[rows], items[own]))[1]
-        pulls = scipy.sparse.csr_array((slopes, (rows, own)), shape=(len(chosen), self.n_items))
+        pulls = scipy.sparse.csr_array((slopes, own, indptr), shape=(len(chosen), self.n_items))
         listed, lam = np.flatnonzero(self.listed), self.solver.lam
         share = len(chosen) / len(self.active)
         of_items = (pulls.T @ users)[listed] + lam * share * items[listed]
-        of_users = pulls[:, listed] @ items[listed] + lam * users
+        of_users = pulls @ items + lam * users
         self.users.move(chosen, of_users)
         self.items.move(listed, of_items)
 
