@@ -6,7 +6,7 @@ import numpy as np
 from ready import DOUBLE, Case, Ready, all_pairs, drawn_pairs, factors, ratings, steps_of
 
 from rankbench.kernels.methods.pairwise import DescentFactors
-from rankbench.kernels.solvers import altsvm, robirank
+from rankbench.kernels.solvers import altsvm, robirank, sqlrank
 from rankbench.methods.factors import whole_lanes
 from rankbench.solvers.altsvm import AltSVM, Machines
 from rankbench.solvers.bpr import BPR
@@ -129,6 +129,22 @@ def _robirank_closed(rank: int, share: float) -> Ready:
     return Ready(lambda: wishes.close(users, items, 1), pairs, counts, {"rank": users.shape[1]}, powers, items.nbytes)
 
 
+def _lists(share: float) -> Ready:
+    train = ratings(share)
+    scores, losses, slopes = (
+        np.random.default_rng(0).standard_normal(len(train)),
+        np.empty(train.n_users),
+        np.empty(len(train)),
+    )
+
+    def call() -> None:
+        """The likelihood of each user's list."""
+        sqlrank.list_slopes(indptr=train.indptr, scores=scores, sigmoid=True, losses=losses, slopes=slopes, threads=1)
+
+    n = len(train)
+    return Ready(call, n, {"pyx/solvers/sqlrank.pyx: list_slopes": n}, {}, 24 * n)
+
+
 CASES = (
     Case(
         "sgd rank 10",
@@ -158,6 +174,7 @@ CASES = (
     ),
     Case("altsvm rank 100, items, random order", "update", partial(_altsvm_random, 100), _DRAWN),
     Case("robirank descent, rank 10", "update", partial(_robirank_descent, 10), "308 instructions, with an exp2"),
+    Case("sqlrank, slopes of lists", "entry", _lists, "five exponentials and a logarithm in a chain"),
     Case(
         "robirank closed form, rank 10",
         "pair",

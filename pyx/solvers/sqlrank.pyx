@@ -5,7 +5,7 @@ or the sigmoid of it. With T_t the sum of exp(m) over the places from t on, the 
 and its derivative by m_t is exp(m_t) sum_{r <= t} 1 / T_r - 1.
 """
 
-# Roof of list_slopes, an entry: 24 bytes; 20 flops; 6 exponentials.
+# Roof of list_slopes, an entry: 24 bytes; 20 flops; 6 calls.
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, exp, fabs, log1p

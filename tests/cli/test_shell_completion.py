@@ -77,7 +77,7 @@ def test_each_shell_gets_the_names_that_go_on(monkeypatch, capsys, shell):
         ("rankbench on ratings.csv --split leave-l", "leave-last-out"),
         ("rankbench tune sg", "sgd"),
         ("rankbench check sg", "sgd"),
-        ("rankbench list so", "solvers"),
+        ("rankbench list sol", "solvers"),
         ("rankbench list n-p", "n-per-user"),
         ("rankbench data export jes", "jester"),
         ("rankbench data where jes", "jester"),
