@@ -5,7 +5,7 @@
 # make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
-# make lint    ruff, mypy, cython-lint, and whether the stubs of the kernels are up to date
+# make lint    ruff, mypy, cython-lint, codespell, proselint, and whether the stubs of the kernels are up to date
 # make docs    build the site of documentation in build/docs, with warnings as errors, and check its links
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
@@ -37,6 +37,7 @@ TRACING := .ci/kernel-coverage.ini
 ONE_THREAD := OMP_THREAD_LIMIT=1 PYTHONPATH=.:tests
 KERNEL_TESTS := tests/features/test_item_kernels.py tests/kernels/test_kernels.py tests/kernels/test_rows.py tests/methods/test_isotonic.py \
     tests/models/test_models.py tests/kernels/test_threads.py tests/data/splits tests/methods
+PROSE := $(wildcard *.md docs/*.md $(foreach room,howto metrics papers solvers,docs/$(room)/*.md) paper/*.md rankbench/experiments/*.toml reports/*.md)
 SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -83,6 +84,8 @@ lint: .venv/.extra-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
+	$(BIN)/codespell
+	@$(BIN)/proselint check --config .ci/proselint.json $(PROSE)
 	$(BIN)/python .ci/write_stubs.py --check
 
 .PHONY: docs

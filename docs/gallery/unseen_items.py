@@ -1,5 +1,5 @@
 """
-Features, and items that nobody has rated
+Features, and items without ratings
 =========================================
 
 A solver that learns functions of item features can rank items that were not there in training.

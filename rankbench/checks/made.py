@@ -70,7 +70,7 @@ def direction(subject: Subject) -> Finding:
 def ties(subject: Subject) -> Finding:
     """Whether items that nothing tells apart score the same, and do not differ by rounding errors alone.
 
-    Nothing tells items apart for a user who rated all of them alike, or none; nor items that nobody has rated. A model
+    Nothing tells items apart for a user who rated all of them alike, or none; nor items without ratings. A model
     may still order them, by features or by what others like, but then their scores differ by more.
     """
     name, ratings = "ties", subject.ratings
@@ -86,14 +86,14 @@ def ties(subject: Subject) -> Finding:
                 return failed(name, "rounding errors order the items of a user who prefers none", remedy)
             if _nearly_equal(table[:, unrated], small):
                 remedy = "set the vectors of unrated items to zero where their optimum is zero"
-                return failed(name, "rounding errors order items that nobody has rated", remedy)
+                return failed(name, "rounding errors order items without ratings", remedy)
     return passed(name, "no items are ordered by rounding errors")
 
 
 def objective(subject: Subject) -> Finding:
     """Whether objective and gap, if there are any, are finite numbers, and the gap bounds the distance to the best."""
     name = "objective"
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # numbers that run away are found below
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # a training that diverges is found below
         found = [
             (step.objective() if step.objective else None, step.gap() if step.gap else None)
             for step in run(subject.solver, subject.train, _MANY)

@@ -114,7 +114,7 @@ def definition(subject: Measured) -> Finding:
     if out and not any(words in text for words in _SAYS_WHO):
         problem = f"it does not say who is left out, and {out} of {len(subject.users)} users are"
         return failed(name, problem, "add for example: left out: users whose held-out items are all rated alike")
-    return passed(name, "says who is left out" if out else "nobody is left out")
+    return passed(name, "says who is left out" if out else "no user is left out")
 
 
 def direction(subject: Measured) -> Finding:

@@ -270,7 +270,7 @@ def _vanished(how: Exit | None, before: _Clocks) -> Ended:
         return ended_early("memory", "the system killed the process for lack of memory")
     if -how.code in _FROM_OUTSIDE:
         return ended_early("lost", f"it was killed by {signal.Signals(-how.code).name}")
-    return ended_early("failed", f"the process died without a word (exit code {how.code})")
+    return ended_early("failed", f"the process ended without a message (exit code {how.code})")
 
 
 def _clocks() -> _Clocks:

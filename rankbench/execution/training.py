@@ -112,13 +112,13 @@ def trained(
         if checkpoint is None:
             raise UserError(f"{type(solver).__name__} yielded no model")
         if reason := objective_lost(checkpoint) or _scores_lost(checkpoint.step, train):
-            problem = f"the numbers of {type(solver).__name__} ran away, {reason}"
+            problem = f"the training of {type(solver).__name__} diverged: {reason}"
             raise UserError(problem, remedy="take a smaller step or a stronger penalty, or scale the data")
     return checkpoint.step.model
 
 
 def objective_lost(checkpoint: Checkpoint) -> str | None:
-    """Why an objective shows that the training ran away: it is not finite, or far above the first one; else None."""
+    """Why an objective shows that the training diverged: it is not finite, or far above the first one; else None."""
     if checkpoint.step.objective is None:
         return None
     objective, first = float(checkpoint.step.objective()), checkpoint.first

@@ -13,7 +13,7 @@ from rankbench.judging.rankings import Pool
 from rankbench.judging.tools import Use, metric_and_cut, uses_of
 from rankbench.judging.valuing import Evaluation
 
-_EQUAL = 1e-9  # values that differ by less are one answer: on this data the conventions cannot be told apart
+_EQUAL = 1e-9  # values that differ by less are one answer: on this data the conventions cannot be distinguished
 _LEVELS = 10  # so many of the relevances in the truth are tried as the lowest one that counts
 _NUMBER = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<percent>%?)\s*", re.ASCII)
 

@@ -21,8 +21,8 @@ MODELS = (*LIKELIHOODS, "plackett-luce", *classical.OF_TABLES, "elo")
 _MOST_ITEMS = 5_000
 _PENALTY = 1.0
 _NOT_DRAWN = (
-    "A bootstrap cannot draw votes that nobody cast: intervals and ranks of items that never lost or never won are too "
-    "narrow"
+    "A bootstrap cannot draw votes that were not cast: intervals and ranks of items that never lost or never won are "
+    "too narrow"
 )
 _RARE = 10  # comparisons of an item
 

@@ -50,7 +50,7 @@ def fitting(  # pragma: no cover: only with the extra peers
 ) -> Iterator[None]:
     """A context in which a package trains without showing warnings, and its `error` becomes one line.
 
-    Some packages raise such an error for numbers that ran away. Where there is none, the harness finds them.
+    Some packages raise such an error for numbers that overflowed. Where there is none, the harness finds them.
     """
     try:
         with warnings.catch_warnings():

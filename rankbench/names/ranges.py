@@ -14,7 +14,7 @@ Margin = Annotated[float, Limits(low=0, high=1e12)]  # an error that costs nothi
 Width = Annotated[float, Limits(low=1e-12, high=1e12)]  # the distance at which a kernel function falls
 StepSize = Annotated[float, Limits(low=1e-12, high=10)]  # of gradient descent
 Decay = Annotated[float, Limits(low=0, high=1e6)]  # of a step size, per update
-Tolerance = Annotated[float, Limits(low=0, high=1)]  # a share of the objective; with 0 the solver goes on for ever
+Tolerance = Annotated[float, Limits(low=0, high=1)]  # a share of the objective; with 0 the solver does not end
 PositiveTolerance = Annotated[float, Limits(low=1e-16, high=1)]  # for solvers whose steps end at the tolerance
 
 Share = Annotated[float, Limits(above=0, high=1)]  # of the largest penalty that leaves anything of the model

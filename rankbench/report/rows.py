@@ -87,7 +87,7 @@ class Row:
     p: float | None = None  # of the difference, for the group together
     chance: float | None = None  # to be better than the rival in a new draw
     first: float | None = None  # the chance to be the best of all in a new draw
-    tier: int | None = None  # 1 for solvers that are not told from the best, 2 for those behind them, and so on
+    tier: int | None = None  # 1: not distinguished from the best, 2: behind those, and so on
     strength: str = ""  # whether the solver was shown at its best: certified, why not, or that its settings are fixed
     group: Group | None = field(default=None, compare=False, repr=False)  # from here on not in the CSV
     shown: tuple[str, ...] = ()  # data, the split where the study has several, and solver as the user wrote them

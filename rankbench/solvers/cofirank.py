@@ -40,7 +40,7 @@ class CofiRank(Checked):
     their maximum is a lower bound, and the half ends when the best point is within `tolerance` of it
     (relative), or after `planes` of them. Each user is a problem of size rank; items are one problem. A step is a
     half, and none raises the objective. With `least_fall` above 0 the steps end after the first two halves that
-    together lower the objective by no more than this share of it; else they go on for ever. Where a rating is below 0,
+    together lower the objective by no more than this share of it; else they do not end. Where a rating is below 0,
     all are raised for NDCG's gain 2^y - 1 so that the lowest is 0. Users and items without a rating score NaN. A user
     whose ratings are all equal has u = 0 at the optimum, except with `loss=regression`: all items tie.
     """

@@ -1,11 +1,11 @@
-"""A published number beside ours, with the spread of both sides: agrees, higher, lower, or cannot be told."""
+"""A published number beside ours, with the spread of both sides: agrees, higher, lower, or undecided."""
 
 from dataclasses import dataclass
 from math import hypot, inf, isfinite, sqrt
 
 from scipy.special import stdtrit
 
-AGREES, HIGHER, LOWER, UNTOLD = "agrees", "higher", "lower", "cannot be told"
+AGREES, HIGHER, LOWER, UNTOLD = "agrees", "higher", "lower", "undecided"
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def of_signature(folder: Path, signers: Path | None) -> Iterator[Finding]:
     """What is found of the signature of an unpacked archive; `signers` has the keys of those who may have made it."""
     if not (folder / SIGNATURE).is_file():
         if signers is None:
-            yield not_applicable("signature", "there is none, so nobody vouches for the archive")
+            yield not_applicable("signature", "there is none, so that the origin of the archive is not known")
         else:
             yield failed("signature", "there is none", "ask its author to archive it with --sign")
         return
@@ -59,7 +59,7 @@ def _by(folder: Path, signers: Path) -> Finding:
     found = _asked(folder, "find-principals", "-f", str(signers))
     who = found.stdout.decode("utf-8", "replace").partition("\n")[0]
     if found.returncode or not who:
-        return failed("signature", f"it is by nobody in {signers}", "")
+        return failed("signature", f"it is by no one in {signers}", "")
     done = _asked(folder, "verify", "-f", str(signers), "-I", who)
     if done.returncode:
         return failed("signature", f"it is none of this archive: {_last(done.stdout + done.stderr)}", "")

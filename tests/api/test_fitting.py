@@ -107,7 +107,7 @@ def test_without_a_callback_the_first_and_the_last_objective_are_computed():
 
     asked = []
     rankbench.fit(Silent(), VIEW)
-    assert asked == [1, 1]  # which tell whether the numbers ran away; here both are of the only model
+    assert asked == [1, 1]  # which tell whether the training diverged; here both are of the only model
 
 
 def test_progress_shows_the_steps_on_standard_error(capsys):

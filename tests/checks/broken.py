@@ -332,7 +332,7 @@ class OrdersByRounding(Good):
         yield Step(Scores(lambda users, items: np.where(ordered[users], means[items], 1e-16 * items)))
 
 
-@breaks("ties", "order items that nobody has rated", "where their optimum is zero")
+@breaks("ties", "order items without ratings", "where their optimum is zero")
 class OrdersUnratedByRounding(Good):
     def steps(self, train, rng, threads=1):
         means, ordered = self.means(train), np.diff(train.comparisons().indptr) > 0

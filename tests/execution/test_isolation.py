@@ -313,8 +313,8 @@ MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise Value
 @pytest.mark.parametrize(
     ("lines", "status", "reason"),
     [
-        (("os.closerange(0, 256)",), "failed", "without a word (exit code 1)"),
-        (("os.closerange(0, 256)", "yield Step(ItemScores(np.ones(train.n_items)))"), "failed", "without a word"),
+        (("os.closerange(0, 256)",), "failed", "without a message (exit code 1)"),
+        (("os.closerange(0, 256)", "yield Step(ItemScores(np.ones(train.n_items)))"), "failed", "without a message"),
         (("__import__('resource').setrlimit(7, (3, 3))", "open('/dev/null')"), "failed", "OSError"),
         (("import tempfile", "os.chdir(gone := tempfile.mkdtemp())", "os.rmdir(gone)"), "ok", ""),
         (("for _ in range(50):", "    print('x' * 2**20)"), "ok", ""),

@@ -238,5 +238,5 @@ def test_a_solver_that_yields_nothing_is_said():
 def test_a_model_is_refused_if_its_objective_rose_a_thousandfold_above_the_first():
     growing = Recorder(growth=11.0)
     assert last(fit(growing, TRAIN, steps=2)) == 2
-    with pytest.raises(UserError, match=r"Recorder ran away, its objective rose from 2 to 1.*smaller step"):
+    with pytest.raises(UserError, match=r"Recorder diverged: its objective rose from 2 to 1.*smaller step"):
         fit(growing, TRAIN, steps=4)

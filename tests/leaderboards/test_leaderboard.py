@@ -155,7 +155,7 @@ def test_an_item_that_never_lost_has_a_wide_interval_and_the_others_keep_theirs(
 @pytest.mark.parametrize("how", [{"model": "win-rate", "resamples": 50}, {"intervals": "bootstrap", "resamples": 50}])
 def test_a_bootstrap_says_what_it_cannot_draw(how):
     votes = votes_from([(0, 1, 0), (1, 2, 0), (2, 1, 0), (1, 2, 0)])
-    assert any("cannot draw votes that nobody cast" in line for line in board_of(votes, **how).remarks)
+    assert any("cannot draw votes that were not cast" in line for line in board_of(votes, **how).remarks)
     assert not any("nobody cast" in line for line in board_of(drawn(), **how).remarks)
 
 

@@ -56,7 +56,7 @@ def said(folder, signers=None):
 def test_who_has_signed_is_said(folder, keys):
     outcome, seen = said(folder, keys / "only_ann")
     assert outcome == "passed" and "ann@example.org" in seen
-    assert said(folder, keys / "only_bob") == ("failed", f"it is by nobody in {keys / 'only_bob'}")
+    assert said(folder, keys / "only_bob") == ("failed", f"it is by no one in {keys / 'only_bob'}")
     outcome, seen = said(folder)
     assert outcome == "not applicable" and "SHA256:" in seen and "--signers FILE" in seen
 
@@ -72,7 +72,7 @@ def test_a_changed_archive_has_no_signature(folder, keys):
 
 def test_without_a_signature_it_is_said_that_there_is_none(tmp_path, keys):
     assert said(tmp_path, keys / "only_ann") == ("failed", "there is none")
-    assert said(tmp_path) == ("not applicable", "there is none, so nobody vouches for the archive")
+    assert said(tmp_path) == ("not applicable", "there is none, so that the origin of the archive is not known")
 
 
 def test_without_ssh_keygen_it_is_said_so(folder, keys, monkeypatch):

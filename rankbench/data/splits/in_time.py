@@ -45,7 +45,7 @@ class Temporal(Checked):
 
 @dataclass(frozen=True)
 class LeaveLastOut(Checked):
-    """The last n ratings of each user test and the earlier ones train; ratings of equal times are drawn among.
+    """The last n ratings of each user test and the earlier ones train; ties in time are broken at random.
 
     Users with fewer than n + least ratings are not tested: all their ratings train. Other users' training ratings can
     be later than a user's test ratings, which a recommender in use would not have seen yet; `temporal` avoids that.

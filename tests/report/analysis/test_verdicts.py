@@ -63,7 +63,7 @@ def test_each_published_number_has_a_line_with_difference_interval_and_verdict(s
 def test_what_cannot_be_judged_says_why(study):
     assert {line[7] for line in published_sheet(study(full=False)).lines} == {"smaller size"}
     assert {line[7] for line in published_sheet(study(on=Pattern("ml-1m"))).lines} == {"other data than MovieLens 1M"}
-    assert {line[7] for line in published_sheet(study(repetitions=1, sd=None, to="bare")).lines} == {"cannot be told"}
+    assert {line[7] for line in published_sheet(study(repetitions=1, sd=None, to="bare")).lines} == {"undecided"}
 
 
 def test_one_solver_is_the_reproduction_of_a_number_and_others_are_its_variants(study):
