@@ -8,34 +8,29 @@ import numpy as np
 
 from rankbench.core.contract import Ints
 from rankbench.data.building import Counts, expect, ratings
-from rankbench.data.features import kinds
 from rankbench.data.files import Files
-from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.sources.movielens import CLOSED, KINDS, Movie, download, features
+from rankbench.data.sources.movielens import CLOSED, Movie, MovieLens, download, features
 from rankbench.data.tables import Layout, Rows, identified, read, records
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
 
-_COUNTS = Counts(100_000, 943, 1_682)
-_RATINGS = Layout(separator="\t", scale=(1, 5), step=1, time=3)
 _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("ua.test", "ub.test")}
 
 
 @dataclass(frozen=True)
-class MovieLens100K(Checked):
+class MovieLens100K(MovieLens):
     """943 users, 1,682 movies, 100,000 ratings from 1 to 5; folds u1-u5, or ua and ub with ten test ratings per user.
 
     `features` joins any of genres, titles and decades by +.
     """
 
-    features: str = "genres"
     folds: Literal["u", "ab"] = "u"
     title: ClassVar = "MovieLens 100K"
-    version: ClassVar[int] = 2
+    counts: ClassVar[Counts] = Counts(100_000, 943, 1_682)
+    layout: ClassVar[Layout] = Layout(separator="\t", scale=(1, 5), step=1, time=3)
     origin: ClassVar[Publication] = Publication(
         name="ml-100k",
-        size=str(_COUNTS),
+        size=str(counts),
         licence=CLOSED,
         home="GroupLens, https://grouplens.org/datasets/movielens/100k/",
         needs=(("u.data",), ("u.item",), ("u.genre",), *((name,) for names in _FOLDS.values() for name in names)),
@@ -47,19 +42,11 @@ class MovieLens100K(Checked):
         },
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kinds(self.features, KINDS)
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings, each with the number of the fold in which it is tested."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
-
     def _parse(self, files: Files) -> Ratings:
-        rows = read(files.find("u.data"), _RATINGS)
-        folds = _fold_numbers(rows, [read(files.find(name), _RATINGS) for name in _FOLDS[self.folds]])
+        rows = read(files.find("u.data"), self.layout)
+        folds = _fold_numbers(rows, [read(files.find(name), self.layout) for name in _FOLDS[self.folds]])
         view = ratings(rows, features(self.features, _movies(files)), folds=folds)
-        expect(view, _COUNTS, "ml-100k")
+        expect(view, self.counts, self.origin.name)
         return view
 
 

@@ -1,12 +1,20 @@
-"""Code shared by all MovieLens data sets: file formats, movie features and licences."""
+"""What all MovieLens data sets share: how they are read, file formats, movie features and licences."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
+
+from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
-from rankbench.data.files import File
+from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
-from rankbench.data.tables import Layout, identified, records
+from rankbench.data.parsed import parsed
+from rankbench.data.publications import Publication
+from rankbench.data.tables import Layout, identified, read, records
+from rankbench.data.views import Ratings
+from rankbench.names import Checked
 
 KINDS = ("genres", "titles", "decades")
 CLOSED = "GroupLens: research, non-commercial; no redistribution without permission"
@@ -21,6 +29,38 @@ class Movie:
     id: int
     title: str
     genres: list[str]
+
+
+@dataclass(frozen=True)
+class MovieLens(Checked):
+    """A data set with a file of ratings and one of movies; what differs are facts of the classes that inherit this."""
+
+    features: str = "genres"
+    version: ClassVar[int] = 2
+    origin: ClassVar[Publication]
+    counts: ClassVar[Counts]
+    layout: ClassVar[Layout] = CSV
+    files: ClassVar[tuple[str, ...]] = ("ratings.csv",)  # of ratings; the first that is at hand is read
+    encoding: ClassVar[str] = "utf-8"  # of movies.dat, where there is no movies.csv
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kinds(self.features, KINDS)
+
+    def view(self, rng: np.random.Generator) -> Ratings:
+        """All ratings, users and movies numbered in the order of their published ids."""
+        return parsed(self, self.version, self.origin.files(), self._parse)
+
+    def _parse(self, files: Files) -> Ratings:
+        rows = read(files.find(*self.files), self.layout)
+        view = ratings(rows, features(self.features, self._movies(files)))
+        expect(view, self.counts, self.origin.name)
+        return view
+
+    def _movies(self, files: Files) -> Iterator[Movie]:
+        if self.layout is CSV:
+            return csv_movies(files.find("movies.csv"))
+        return dat_movies(files.find("movies.dat"), self.encoding)
 
 
 def download(name: str, sha256: str) -> Download:

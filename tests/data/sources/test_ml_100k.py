@@ -111,7 +111,7 @@ def tiny(monkeypatch, tmp_path):
     """Four ratings, and folders of the test's own."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(ml_100k, "_COUNTS", Counts(4, 2, 3))
+    monkeypatch.setattr(ml_100k.MovieLens100K, "counts", Counts(4, 2, 3))
     return put("ml-100k", TINY)
 
 

@@ -41,7 +41,7 @@ def tiny(monkeypatch, tmp_path):
     """Three ratings, and folders of the test's own."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(ml_1m, "_COUNTS", Counts(3, 2, 2))
+    monkeypatch.setattr(ml_1m.MovieLens1M, "counts", Counts(3, 2, 2))
     return put("ml-1m", {"ratings.dat": RATINGS, "movies.dat": MOVIES})
 
 
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_named(tiny, name, content, message):
 
 
 def test_a_cut_file_holds_too_little(tiny, monkeypatch):
-    monkeypatch.setattr(ml_1m, "_COUNTS", Counts(1_000_209, 6_040, 3_706))
+    monkeypatch.setattr(ml_1m.MovieLens1M, "counts", Counts(1_000_209, 6_040, 3_706))
     with pytest.raises(UserError, match="ml-1m holds 2 users, 2 items, 3 ratings where 6,040 users, 3,706 items"):
         view_of(MovieLens1M())
 
