@@ -7,12 +7,17 @@ import numpy as np
 
 from rankbench.arrays.distinct import distinct
 from rankbench.arrays.npz import as_kernels_take
-from rankbench.core.contract import Floats, Model
+from rankbench.core.contract import Flags, Floats, Model
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings, View
+from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.solvers import frsvm
+from rankbench.methods.factors import padded, zero_rows
+from rankbench.methods.pair_tasks import PairTasks
 from rankbench.models import Factors, FeatureFactors
 
 T = TypeVar("T")
+_TO_THE_END, _EXACT = 100, 1e-12  # Newton steps of a user's own fit, and the residual of conjugate gradients
 _BARE: dict[str, Any] = {"item_features": None, "feature_names": None, "user_ids": None, "item_ids": None}
 
 
@@ -37,6 +42,27 @@ def vectors_of_items(model: Model, ratings: Ratings, width: int) -> Floats:
     if items.shape[1] != width:
         raise UserError(f"the model's vectors have {items.shape[1]} numbers, and the solver's {width}")
     return items
+
+
+def users_of_pairs(
+    known: FeatureFactors | Factors, view: View, loss: Loss, C: float, threads: int
+) -> tuple[Floats, Flags]:
+    """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to rounding, and who has a pair."""
+    view, vectors = with_vectors(known, view, threads)
+    tasks, rank = PairTasks.of(view, threads, loss), vectors.shape[1]
+    users = zero_rows(view.n_users, rank)
+    exactly = frsvm.TruncatedNewton(C=C, steps=_TO_THE_END, cg=4 * rank, forcing=_EXACT)
+    if len(vectors):
+        frsvm.users_step(tasks=tasks.pairs, method=exactly, factors=padded(vectors), users=users, threads=threads)
+    return np.ascontiguousarray(users[:, :rank]), tasks.paired
+
+
+def alone(model: Model, view: View, loss: Loss, C: float, threads: int) -> Factors:
+    """The model of these users with `users_of_pairs`; NaN for users without a pair."""
+    known = own(model, Factors)
+    users, paired = users_of_pairs(known, view, loss, C, threads)
+    users[~paired] = np.nan
+    return Factors(users, known.items)
 
 
 def with_vectors(known: FeatureFactors | Factors, view: View, threads: int) -> tuple[View, Floats]:

@@ -21,13 +21,15 @@ from rankbench.core.contract import (
     Step,
     Sums,
 )
-from rankbench.data.views import Comparisons
+from rankbench.core.errors import UserError
+from rankbench.data.views import Comparisons, View
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.in_process import steps_in_process
 from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, total_loss, zero_rows
+from rankbench.methods.folding import alone
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
@@ -115,6 +117,13 @@ class AltSVM(Checked):
         yield Step(machines.model(), machines.objective)
         for _ in _halves(machines, machines.fit_items, machines.fit_users):
             yield Step(machines.model(), machines.objective)
+
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum of their half with the items' vectors as they are."""
+        if self.loss != "squared-hinge":
+            problem = "fold_in takes Newton steps, which the hinge has no curvature for"
+            raise UserError(problem, subject="AltSVM", remedy="train with loss=squared-hinge")
+        return alone(model, ratings, CODES[self.loss], 1 / self.lam, checked_threads(threads))
 
 
 def _halves(

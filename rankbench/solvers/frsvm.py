@@ -18,8 +18,8 @@ from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.design import Design, sparse_rows
-from rankbench.methods.factors import padded, seed_of, whole_lanes, zero_rows
-from rankbench.methods.folding import own, with_vectors
+from rankbench.methods.factors import seed_of, whole_lanes, zero_rows
+from rankbench.methods.folding import own, users_of_pairs
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES
 from rankbench.methods.low_rank import ProductSVD
@@ -32,7 +32,6 @@ from rankbench.names.ranges import Count, Partitions, Rank, Weight
 _CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
 _SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
 _TRIALS = 30  # step lengths of a line search, at most
-_TO_THE_END, _EXACT = 100, 1e-12  # Newton steps of a user's own fit, and the residual of conjugate gradients
 _SMALL = 1e-7  # singular values of the spectral start that are smaller, relative to the largest, count as zero
 
 
@@ -121,16 +120,10 @@ class FRSVM(Checked):
         known: FeatureFactors | Factors
         threads = checked_threads(threads)
         known = own(model, FeatureFactors) if self.needs_features else own(model, Factors)
-        view, vectors = with_vectors(known, ratings, threads)
-        tasks = PairTasks.of(view, threads, CODES[self.loss])
-        rank = vectors.shape[1]
-        users = zero_rows(ratings.n_users, rank)
-        exactly = kernel.TruncatedNewton(C=self.C, steps=_TO_THE_END, cg=4 * rank, forcing=_EXACT)
-        if len(vectors):
-            kernel.users_step(tasks=tasks.pairs, method=exactly, factors=padded(vectors), users=users, threads=threads)
+        users, paired = users_of_pairs(known, ratings, CODES[self.loss], self.C, threads)
         if self.fallback == "mean" and len(known.users):
-            users[~tasks.paired, :rank] = known.users.mean(axis=0)
-        return replace(known, users=np.ascontiguousarray(users[:, :rank]))
+            users[~paired] = known.users.mean(axis=0)
+        return replace(known, users=users)
 
     def _fitting(self, train: View) -> tuple["FRSVM", Features | SingleFeatures | None]:
         """This solver with a rank that the item features allow, and these features."""

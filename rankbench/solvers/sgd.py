@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Step
-from rankbench.data.views import Comparisons
+from rankbench.core.contract import Determinism, Floats, Model, Step
+from rankbench.data.views import Comparisons, View
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss
+from rankbench.methods.folding import alone
 from rankbench.methods.losses import CODES
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.rotation import Rotation, rotation
@@ -107,6 +108,10 @@ class SGD(Checked):
             updates += len(train)
             trained.update_model()
             yield Step(model, objective, bound=bound)
+
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum of the objective with the items' vectors as they are."""
+        return alone(model, ratings, CODES[self.loss], 1 / self.lam, checked_threads(threads))
 
 
 def rotation_of(train: Comparisons, schedule: str, groups: int) -> Rotation:

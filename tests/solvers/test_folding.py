@@ -10,10 +10,11 @@ import rankbench
 from rankbench.core.contract import FoldsIn
 from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
-from rankbench.data.views import Ratings
+from rankbench.data.views import Ratings, offer
 from rankbench.methods.losses import LOSSES
 from rankbench.models import ItemScores
 from rankbench.solvers import SOLVERS
+from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.ease import EASE
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.ials import IALS
@@ -21,6 +22,7 @@ from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.mf import MF
 from rankbench.solvers.rp3beta import RP3Beta
+from rankbench.solvers.sgd import SGD
 from rankbench.solvers.slim import SLIM
 from rankbench.solvers.softmax import Softmax
 
@@ -43,6 +45,9 @@ FOLDING = (
     SLIM(lam=3.0),
     Softmax(rank=3, lam=0.1),
     ItemKNN(neighbours=4, values="centred"),
+    SGD(rank=3, lam=0.7),
+    SGD(rank=3, lam=0.7, loss="logistic"),
+    AltSVM(rank=3, lam=0.7),
     FRSVM(rank=2, newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, loss="logistic", newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, C=0.1, features="none", fallback="mean", newton=60, cg=60, forcing=1e-9),
@@ -68,7 +73,7 @@ def of_users(view: Ratings, users: list[int]) -> Ratings:
 
 def model_at(solver, view: Ratings, number: int):
     """The model after so many steps, or the last one before."""
-    *_, step = islice(solver.steps(view, np.random.default_rng(0)), number + 1)
+    *_, step = islice(solver.steps(offer(solver, view), np.random.default_rng(0)), number + 1)
     return step.model
 
 
@@ -80,7 +85,8 @@ def test_all_solvers_that_fold_in_are_tested_here():
 OTHERS = tuple(  # no exact half step
     one for one in FOLDING if isinstance(one, (SLIM, Softmax)) or "inner=1" in repr(one) or "fitted" in repr(one)
 )
-EXACT = [one for one in FOLDING if one not in OTHERS and not isinstance(one, FRSVM)]
+OF_PAIRS = FRSVM | SGD | AltSVM
+EXACT = [one for one in FOLDING if one not in OTHERS and not isinstance(one, OF_PAIRS)]
 
 
 @pytest.mark.parametrize("solver", EXACT, ids=repr)
@@ -164,22 +170,30 @@ def test_other_models_and_catalogues_are_refused(data):
             one.fold_in(model_at(one, data, 2), Ratings(np.array([0, 0]), np.array([], int), np.array([]), 5))
 
 
-@pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, FRSVM)], ids=repr)
+@pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, OF_PAIRS)], ids=repr)
 @pytest.mark.parametrize("listed", [False, True])
-def test_frsvm_ends_where_nothing_falls_any_more_for_any_user(solver, listed, data):
+def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, listed, data):
     model = model_at(solver, data, 2)
     view = data.comparisons() if listed else data
     found = solver.fold_in(model, view)
     pairs, loss = data.comparisons(), next(one for one in LOSSES if one.name == solver.loss)
+    C = solver.C if isinstance(solver, FRSVM) else 1 / solver.lam
     vectors = np.nan_to_num(model.items(np.arange(12), 1) if solver.needs_features else model.items)
     apart = vectors[pairs.better] - vectors[pairs.worse]
     margins = (apart * found.users[pairs.users]).sum(axis=1)
     gradient = found.users.copy()
-    np.add.at(gradient, pairs.users, solver.C * loss.slope(margins)[:, None] * apart)
+    np.add.at(gradient, pairs.users, C * loss.slope(margins)[:, None] * apart)
     paired = np.diff(pairs.indptr) > 0
-    assert np.abs(gradient[paired]).max() < 1e-8 * np.abs(apart).max() * max(1.0, solver.C) * len(pairs)
-    expected = model.users.mean(axis=0) if solver.fallback == "mean" else 0.0
+    assert np.abs(gradient[paired]).max() < 1e-8 * np.abs(apart).max() * max(1.0, C) * len(pairs)
+    without = 0.0 if isinstance(solver, FRSVM) else np.nan
+    expected = model.users.mean(axis=0) if getattr(solver, "fallback", "") == "mean" else without
     np.testing.assert_allclose(found.users[~paired], np.broadcast_to(expected, found.users[~paired].shape))
+
+
+def test_the_hinge_has_no_curvature_to_fold_in_with(data):
+    solver = AltSVM(rank=3, loss="hinge")
+    with pytest.raises(UserError, match=r"AltSVM: fold_in takes Newton steps.*loss=squared-hinge"):
+        solver.fold_in(model_at(solver, data.comparisons(), 2), data)
 
 
 def test_a_new_users_comparisons_give_what_their_ratings_do(data):
