@@ -23,7 +23,8 @@ from rankbench.core.leftovers import partial_of
 from rankbench.core.regular import content, opened
 from rankbench.data.files import File
 from rankbench.data.splits import Split
-from rankbench.data.views import Comparisons, ItemFeatures, Labels, Ratings, View
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views.layout import ItemFeatures, Labels
 
 FORMAT = 1  # version of the file format
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}

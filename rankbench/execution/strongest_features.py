@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankbench.core.contract import Floats, Ints, Model, RankingFunctions
-from rankbench.data.views import Labels
+from rankbench.data.views.layout import Labels
 from rankbench.records.results import RankingFunction, Weight
 
 COLUMNS, SHOWN = 20, 25

@@ -12,7 +12,7 @@ from rankbench.arrays import soundness
 from rankbench.arrays.npz import Array
 from rankbench.core.contract import Flags, Ints
 from rankbench.core.errors import UserError
-from rankbench.data.views import Labels
+from rankbench.data.views.layout import Labels
 
 Kind = Literal["user", "item"]
 _COMPARED = 100_000  # ids that a wrong one is compared with, to suggest the most similar

@@ -14,7 +14,8 @@ from rankbench.arrays.npz import Array
 from rankbench.core.brief import as_html
 from rankbench.core.contract import Floats, FoldsIn, Ints, Model, ScoresAll
 from rankbench.core.errors import UserError
-from rankbench.data.views import Comparisons, Labels, View, accepted
+from rankbench.data.views import Comparisons, View, accepted
+from rankbench.data.views.layout import Labels
 from rankbench.fitted.ids import Ids
 from rankbench.fitted.new_items import matrix_of, stacked
 from rankbench.fitted.seen import Seen

@@ -7,7 +7,8 @@ import numpy as np
 
 from rankbench.arrays.mapped import put_aside
 from rankbench.core.contract import Flags, Floats, Int32s, Int64s
-from rankbench.data.views import Ratings, View, blocks
+from rankbench.data.views import Ratings, View
+from rankbench.data.views.layout import blocks
 from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel

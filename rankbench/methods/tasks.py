@@ -7,7 +7,8 @@ import numpy as np
 from rankbench.arrays.mapped import Pile
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.data.views import Ratings, blocks
+from rankbench.data.views import Ratings
+from rankbench.data.views.layout import blocks
 from rankbench.features.matrix import Features, Matrix, features_of
 from rankbench.features.single import SingleFeatures, is_single
 

@@ -12,7 +12,8 @@ import numpy as np
 from rankbench.core.contract import Ints
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
 from rankbench.data import DATASETS
-from rankbench.data.views import Comparisons, Labels, Ratings, View
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views.layout import Labels
 from rankbench.own_data.naming import data_named
 
 if TYPE_CHECKING:

@@ -14,15 +14,14 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from rankbench.core.contract import Flags, Floats, Ints
 from rankbench.core.errors import UserError
+from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import NO_USER, Z95, Estimate, few_hits, rare, reason_of, table_of
-from rankbench.statistics.variation import Together, Variation, reach_of, steady, student, together
+from rankbench.statistics.variation import Together, Variation, together
 
 BETTER, WORSE, EQUAL, OPEN = "better", "worse", "equal", "open"
 POWER = 0.8416212335729143  # a normal mean lies so many errors above a threshold that it exceeds with probability .8
 DEFAULT_MARGIN = 0.01  # of the best mean
 _DRAWS = 4000
-_STRATA = (np.arange(1000) + 0.5) / 1000
-_NORMAL = ndtri(_STRATA)  # of draws, the .8 quantile of 1,000 lies up to a tenth of an error off
 _ROUNDING = 1e-12  # of a difference
 _TRIED = (3, 5, 7, 10, 15, 20, 30, 50, 100)  # repetitions that could settle an open verdict
 
@@ -226,40 +225,6 @@ def _apart(one: Floats, all_of_them: Floats, errors: Floats, known: Flags) -> Fl
     """How many standard errors each draw of one solver is from those of all."""
     behind = np.abs(one[:, None] - all_of_them)
     return np.divide(behind, errors, out=np.zeros_like(behind), where=np.broadcast_to(known, behind.shape))
-
-
-def detectable(pair: Variation, bar: float) -> float:
-    """The difference that is seen with a probability of .8, where `bar` standard errors are asked for.
-
-    The variances are taken for the true ones; those that a repetition of the whole would estimate are drawn from them.
-    """
-    if pair.users < 2:
-        return inf
-    by_user = float(pair.by_user) * _estimated(pair.users - 1, 0)
-    if pair.repetitions < 2:
-        reach = np.sqrt(by_user) * student(pair.users - 1, bar)
-    else:
-        by_repetition, freedom = _seen(pair)
-        reach = reach_of(by_user, by_repetition, pair.users - 1, freedom, bar, pair.repetitions)
-    return float(np.quantile(reach + float(pair.error) * _NORMAL, 0.8))
-
-
-def _seen(pair: Variation) -> tuple[Floats, Ints]:
-    """Draws of the estimated variance by repetition, with the degrees of freedom that it would get."""
-    alone = pair.repetitions - 1
-    together = max(pair.pooled, alone)
-    own = _estimated(alone, 1)
-    if together == alone or int(pair.degrees) < together:  # alone, or varying more than the others
-        return float(pair.by_repetition) * own, np.full(len(own), alone)
-    pooled = _estimated(together, 2)
-    freedom = np.where(steady(own, pooled, alone, together), together, alone)
-    return float(pair.by_repetition) * np.maximum(own, pooled), freedom
-
-
-@lru_cache(maxsize=64)
-def _estimated(freedom: int, part: int) -> Floats:
-    """What a variance of one is estimated to be with these degrees of freedom, evenly spread, in an order of chance."""
-    return np.asarray(chdtri(freedom, np.random.default_rng(part).permutation(_STRATA)) / freedom)
 
 
 def foreseen(values: Floats, better: str, counts: Sequence[int], weights: Floats | None = None,

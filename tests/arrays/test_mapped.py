@@ -14,9 +14,10 @@ from rankbench.arrays.mapped import Pile, home_of, pieces, put_aside
 from rankbench.arrays.npz import fingerprint, is_sealed, map_npz, pack, read_npz, write_npz
 from rankbench.core.errors import UserError
 from rankbench.data import load
-from rankbench.data import views as views_module
 from rankbench.data.splits import split
-from rankbench.data.views import Comparisons, Ratings, blocks, view_of
+from rankbench.data.views import Comparisons, Ratings, view_of
+from rankbench.data.views import layout as views_module
+from rankbench.data.views.layout import blocks
 from rankbench.planning.materials import packed, read_split, write_split
 
 DATA = "lookalike:ml-10m[ratings=3000]"

@@ -9,7 +9,8 @@ from scipy import stats
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import study
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, detectable, ranked, thresholds
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, thresholds
+from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data, over_data
 from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNTOLD, Ours, Printed, reproduced

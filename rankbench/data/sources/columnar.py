@@ -22,7 +22,8 @@ from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Ids, Layout, out_of_range, unreadable
-from rankbench.data.views import Ratings, blocks
+from rankbench.data.views import Ratings
+from rankbench.data.views.layout import blocks
 
 PACKAGE = "pyarrow"
 INSTALL = 'pip install "rankbench[parquet]"'

@@ -10,7 +10,8 @@ from rankbench.arrays.npz import sealed
 from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
-from rankbench.data.views import Ratings, View, blocks
+from rankbench.data.views import Ratings, View
+from rankbench.data.views.layout import blocks
 from rankbench.names import Checked, Limits
 
 
