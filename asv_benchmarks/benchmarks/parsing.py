@@ -9,7 +9,8 @@ import numpy as np
 from rankbench.data.building import ratings
 from rankbench.data.files import File, Files
 from rankbench.data.parsed import parsed
-from rankbench.data.tables import Layout, read
+from rankbench.data.tables import read
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 
 _ITEMS, _LARGEST_ID, _PER_USER = 26_744, 131_262, 144  # of MovieLens 20M

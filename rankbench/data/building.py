@@ -9,7 +9,8 @@ from rankbench.arrays.npz import sealed
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.features import Features
-from rankbench.data.tables import Ids, Rows
+from rankbench.data.tables import Rows
+from rankbench.data.tables.fields import Ids
 from rankbench.data.views import Ratings
 
 Repeats = Literal["error", "last"]

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.core.errors import UserError
-from rankbench.data.tables import Ids
+from rankbench.data.tables.fields import Ids
 
 _DENSE = 100  # up to this many columns a dense array is smaller and faster than a sparse one
 _WORD = re.compile(r"[^\W_]+")

@@ -12,7 +12,7 @@ from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError, unknown
 from rankbench.data.building import Repeats, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables import Ids, unreadable
+from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.views import Comparisons, Ratings, View
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from rankbench.data.building import numbered
 from rankbench.data.sources.csv_pairs import OwnPairs
 from rankbench.data.sources.csv_ratings import OwnRatings
 from rankbench.data.splits import SPLITS, Split, cut
-from rankbench.data.tables import Ids, Rows
+from rankbench.data.tables import Rows
+from rankbench.data.tables.fields import Ids
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.names import Named
 from rankbench.own_data.choosing import Wishes, protocol_of

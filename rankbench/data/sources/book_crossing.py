@@ -13,7 +13,9 @@ from rankbench.data.files import Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import Ids, Layout, Rows, read
+from rankbench.data.tables import Rows, read
+from rankbench.data.tables.fields import Ids
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 from rankbench.names import Checked
 

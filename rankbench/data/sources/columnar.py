@@ -21,7 +21,8 @@ from rankbench.core.regular import opened
 from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables import Ids, Layout, out_of_range, unreadable
+from rankbench.data.tables.fields import Ids, unreadable
+from rankbench.data.tables.layout import Layout, out_of_range
 from rankbench.data.views import Ratings
 from rankbench.data.views.layout import blocks
 

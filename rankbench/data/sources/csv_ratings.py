@@ -20,7 +20,8 @@ from rankbench.data.sources.own_files import (
     scale_of,
     separator_set,
 )
-from rankbench.data.tables import Layout, Rows
+from rankbench.data.tables import Rows
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 from rankbench.names import AddedLater, Checked
 

@@ -11,7 +11,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
 from rankbench.data.features import Block
 from rankbench.data.sources.headers import named
-from rankbench.data.tables import Ids
+from rankbench.data.tables.fields import Ids
 
 ENDINGS = (".npy", ".npz", ".parquet", ".pq")
 _IDS = ("ids", "items", "item_ids")  # the array of ids in a .npz file

@@ -13,7 +13,8 @@ from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import Layout, Rows, identified, read, records
+from rankbench.data.tables import Rows, identified, read, records
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 from rankbench.names import Checked
 

@@ -10,7 +10,8 @@ from rankbench.data.features import Features
 from rankbench.data.files import File, Files
 from rankbench.data.parsed import parsed
 from rankbench.data.sources.rdatasets import Shipped
-from rankbench.data.tables import Layout, Rows
+from rankbench.data.tables import Rows
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 
 _COUNTS = Counts(73_421, 2_972, 1_128)  # documentation of R's lme4

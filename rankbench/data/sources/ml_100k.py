@@ -11,7 +11,8 @@ from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.files import Files
 from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, Movie, MovieLens, download, features
-from rankbench.data.tables import Layout, Rows, identified, read, records
+from rankbench.data.tables import Rows, identified, read, records
+from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
 
 _FOLDS = {"u": ("u1.test", "u2.test", "u3.test", "u4.test", "u5.test"), "ab": ("ua.test", "ub.test")}

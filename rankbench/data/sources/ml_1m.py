@@ -6,7 +6,7 @@ from typing import ClassVar
 from rankbench.data.building import Counts
 from rankbench.data.publications import Publication
 from rankbench.data.sources.movielens import CLOSED, MovieLens, download
-from rankbench.data.tables import Layout
+from rankbench.data.tables.layout import Layout
 
 
 @dataclass(frozen=True)

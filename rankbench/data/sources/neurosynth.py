@@ -14,7 +14,7 @@ from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
 from rankbench.data.sources import brain, neuroquery
 from rankbench.data.sources.brain import Joint, Peaks, Terms
-from rankbench.data.tables import Ids
+from rankbench.data.tables.fields import Ids
 from rankbench.data.views import Ratings
 from rankbench.names import Checked, Limits, show
 

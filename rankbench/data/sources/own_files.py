@@ -17,7 +17,9 @@ from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
 from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables import Ids, Layout, Rows, is_padded, lines, read, records, unreadable
+from rankbench.data.tables import Rows, lines, read, records
+from rankbench.data.tables.fields import Ids, is_padded, unreadable
+from rankbench.data.tables.layout import Layout
 from rankbench.names.user_files import is_file, own_path
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]

@@ -18,7 +18,9 @@ from rankbench.data import building
 from rankbench.data.building import Counts, expect, numbered, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File
-from rankbench.data.tables import Layout, Watched, _has_leading_zeros, identified, lines, read, records
+from rankbench.data.tables import identified, lines, read, records
+from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.watched import Watched, has_leading_zeros
 
 CSV = Layout()
 STARS = Layout(scale=(0.5, 5), step=0.5)
@@ -404,6 +406,6 @@ def test_wide_ids_are_not_numbered_by_a_table_of_their_size(monkeypatch):
 
 @pytest.mark.parametrize("block", [b"1,07,1\n", b"12,07,1\n", b"1,7\n07,1\n", b"1,17\n07,1\n", b'"1","07"\n'])
 def test_leading_zeros_are_found_wherever_their_field_begins(block):
-    assert _has_leading_zeros(block, ord(","))
-    assert not _has_leading_zeros(block.replace(b"07", b"70"), ord(","))
-    assert not _has_leading_zeros(block.replace(b"07", b"0"), ord(","))
+    assert has_leading_zeros(block, ord(","))
+    assert not has_leading_zeros(block.replace(b"07", b"70"), ord(","))
+    assert not has_leading_zeros(block.replace(b"07", b"0"), ord(","))

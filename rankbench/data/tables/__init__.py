@@ -6,56 +6,26 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import File
+from rankbench.data.tables.fields import LONGEST_ID, Ids, unreadable
+from rankbench.data.tables.layout import Layout, letter_of, out_of_range
+from rankbench.data.tables.watched import Watched
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-Ids = np.ndarray[Any, Any]  # integers, or text
-_LARGEST = np.iinfo(np.int64).max
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 16  # bytes of a file that is read by lines, of which often only the first are wanted
-_UNIT = "\x1f"  # the ASCII unit separator, which does not occur in text
-_LONGEST_ID = 1_000  # characters: every id of a column takes as much memory as the longest one
 _LONGEST_LINE = 1 << 22  # bytes
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
-_LATE_CONTROL = re.compile(rb"\xc2[\x80-\x9f]")  # U+0080 to U+009F
-_NO_CONTROLS = bytes(byte for byte in range(256) if byte in b"\t\n\r" or (byte >= 32 and byte != 127))
-_ZERO, _NINE = b"09"
 _LF, _CR = b"\n\r"
 _BLANKS = b" \r\n"
 _IS_TEXT = np.array([byte not in _BLANKS for byte in range(256)])
 _FULL = 4  # bytes of the shortest row, `1,2` with its end: where lines are shorter on average, most are blank
-_BLOCK = 1 << 18  # bytes to look at together
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of a text file: which fields to read, their separator, and the allowed values."""
-
-    fields: tuple[int, ...] = (0, 1, 2)  # indices of the ids, then of the value if `valued`
-    separator: str = ","
-    header: int = 0  # number of lines before the first row
-    encoding: str = "utf-8"
-    names: tuple[str, ...] = ("user", "item", "rating")
-    valued: bool = True  # the last field is a number, not an id
-    scale: tuple[float, float] = (-np.inf, np.inf)
-    step: float | None = None  # distance between allowed values; None: every number on the scale is allowed
-    text_ids: bool = False
-    quoted: bool = False
-    escape: str | None = None  # the character that escapes a quote within quotes
-    strict: bool = False  # a user's own file: control characters are errors wherever they are
-    width: int = 0  # the number of fields of every line, if the header tells it
-    time: int | None = None  # the field with the time of the row, which is read if every row has one
-    dated: bool = False  # times are dates as in 2020-01-31 or 2020-01-31T12:00, and not whole numbers
 
 
 @dataclass(frozen=True)
@@ -92,98 +62,6 @@ class Rows:
             numbers=kept if self.numbers is None else self.numbers[kept],
             times=None if self.times is None else self.times[kept],
         )
-
-
-class Watched(io.RawIOBase):
-    """A stream of bytes that records what pandas does not notice while it reads them.
-
-    These are zero bytes, which end a field silently in pandas before 3.1; and in a user's own file other control
-    characters, after which the stream ends, and numbers with leading zeros. A separator of two letters becomes a
-    single character, the only kind that the C parser accepts.
-    """
-
-    def __init__(self, stream: IO[bytes], layout: Layout | None = None) -> None:
-        self.stream = stream
-        self.layout = layout or Layout()
-        self.zeros = self.controls = self.padded = self.quotes = self.long_lines = False
-        self.separators = 0
-        self._letters = self.layout.separator.encode()
-        self._left = b""  # the first letter of a separator of two letters, if a piece ended there
-        self._last = b"\n\n"  # the last two bytes, as at the start of a line
-
-    def readable(self) -> bool:
-        """True: the stream can be read."""
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read the next bytes into the buffer; returns how many."""
-        room = memoryview(buffer)
-        piece = self._next(len(room))
-        while not piece and self._left:  # one letter alone says nothing yet
-            piece = self._next(len(room))
-        self.zeros = self.zeros or b"\x00" in piece
-        if self.layout.strict and piece:
-            self._look(piece)
-            piece = b"" if self.controls else piece
-        room[: len(piece)] = piece
-        return len(piece)
-
-    def _next(self, size: int) -> bytes:
-        """The next bytes, at most so many, with each separator as a single character."""
-        read = self.stream.read(size - len(self._left))
-        if self.layout.strict:
-            self.controls = self.controls or _has_controls(read, self._last)
-        if len(self._letters) == 1:
-            return read
-        piece, self._left = self._left + read if self._left else read, b""
-        if read and piece.endswith(self._letters[:1]) and not piece.endswith(self._letters):
-            piece, self._left = piece[:-1], piece[-1:]
-        return piece.replace(self._letters, _UNIT.encode())
-
-    def _look(self, piece: bytes) -> None:
-        """Note what a piece holds; this takes little time beside the parsing."""
-        separator = ord(_letter_of(self.layout.separator))
-        self.quotes = self.quotes or b'"' in piece
-        window = self._last + piece
-        for start in range(0, len(piece), _BLOCK):
-            block = window[start : start + _BLOCK + 2]
-            self.separators += int(np.count_nonzero(np.frombuffer(block, np.uint8, offset=2) == separator))
-            if self.layout.text_ids:
-                self.long_lines = self.long_lines or _has_long_lines(block)
-            else:
-                self.padded = self.padded or _has_leading_zeros(block, separator)
-        self._last = window[-2:]
-
-
-def _has_controls(piece: bytes, before: bytes) -> bool:
-    """Whether there is a control character, of one byte or in UTF-8 of two, that is no line end and no tab."""
-    if piece.translate(None, _NO_CONTROLS):
-        return True
-    return not piece.isascii() and _LATE_CONTROL.search(before + piece) is not None
-
-
-def _has_long_lines(block: bytes) -> bool:
-    """Whether a line may be longer than the longest id; only then is the length of every id looked at."""
-    half = _LONGEST_ID // 2
-    return any(block.find(b"\n", start, start + half) < 0 for start in range(0, len(block) - half, half))
-
-
-def _has_leading_zeros(block: bytes, separator: int) -> bool:
-    """Whether a field begins with a zero that is followed by a digit."""
-    letters = np.frombuffer(block, np.uint8)
-    for start in (separator, *(letter for letter in b'\n\r"' if letter in block)):
-        for offset in (0, 1):  # two letters are compared at a time
-            pairs = np.frombuffer(block, "<u2", (len(block) - offset) // 2, offset)
-            places = np.flatnonzero(pairs == start + 256 * _ZERO) * 2 + offset + 2
-            after = letters[places[places < len(letters)]]
-            if ((after >= _ZERO) & (after <= _NINE)).any():
-                return True
-    return False
-
-
-def is_padded(ids: Ids) -> bool:
-    """Whether an id among texts of integers has leading zeros."""
-    return any(re.match("[-+]?0[0-9]", text.strip()) for text in ids.tolist())
 
 
 def to_the_last_bit(version: str) -> dict[str, Any]:
@@ -270,7 +148,7 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
     with pandas.read_csv(
         io.BufferedReader(watched, _BUFFER),
-        sep=_letter_of(layout.separator),
+        sep=letter_of(layout.separator),
         header=None,
         skiprows=layout.header,
         usecols=chosen,
@@ -285,7 +163,7 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
         **to_the_last_bit(pandas.__version__),
     ) as frames:
         for frame in frames:
-            if watched.long_lines and any(frame[index].map(len).max() > _LONGEST_ID for index in _ids(layout)):
+            if watched.long_lines and any(frame[index].map(len).max() > LONGEST_ID for index in _ids(layout)):
                 raise ValueError("an id is too long")  # a column of fixed width would take very much memory
             columns = [frame[index].to_numpy() for index in chosen]
             if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
@@ -409,11 +287,6 @@ def _ids(layout: Layout) -> tuple[int, ...]:
     return layout.fields[:-1] if layout.valued else layout.fields
 
 
-def _letter_of(separator: str) -> str:
-    """The single character that stands for a separator while the C parser reads."""
-    return separator if len(separator) == 1 else _UNIT
-
-
 def _as_text(column: Ids) -> Ids:
     """A column as fixed-width text, which can be stored without pickle."""
     return np.asarray(column, dtype=np.str_)
@@ -439,21 +312,6 @@ def _check_values(rows: Rows) -> None:
         rows.complain(row, out_of_range(rows.values[row], rows.layout))
 
 
-def out_of_range(value: float, layout: Layout) -> str:
-    """The error text for a value that is not on the scale."""
-    must = f"must be {_in_words(*layout.scale)}" + (f" in steps of {layout.step:g}" if layout.step else "")
-    return f"{layout.names[-1]} {value:g} is out of range: {must}"
-
-
-def _in_words(low: float, high: float) -> str:
-    """A scale as text; either end may be infinite."""
-    if np.isinf(low) and np.isinf(high):
-        return "finite"
-    if np.isinf(high):
-        return f"at least {low:g}"
-    return f"at most {high:g}" if np.isinf(low) else f"from {low:g} to {high:g}"
-
-
 def _diagnose(file: File, layout: Layout) -> None:
     """Raise an error about the first wrong line, if there is one."""
     least = max(layout.fields) + 1
@@ -467,41 +325,3 @@ def _diagnose(file: File, layout: Layout) -> None:
                 raise UserError(f"{file}, line {number}: {out_of_range(float(fields[index]), layout)}")
     for _ in lines(file, layout.encoding, strict=layout.strict):
         pass  # it raises the error about a control character
-
-
-def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
-    """Why a field is not a valid number, id or text; None if it is valid."""
-    if len(text) > _LONGEST_ID:
-        return f"has {len(text):,} characters: at most {_LONGEST_ID:,} are allowed"
-    if kind == "text":
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            return "has a lone surrogate, which no file can hold"
-        return "is empty" if not text else "holds a zero byte" if "\x00" in text else None
-    return _not_a_number(text) if kind == "number" else _not_whole(text)
-
-
-def _not_a_number(text: str) -> str | None:
-    """Why a field is not a number in the digits 0 to 9; None if it is one."""
-    if _DECIMAL_COMMA.fullmatch(text):
-        return "is no number: write a decimal point instead of the comma"
-    try:
-        wrong = "_" in text or np.isnan(float(text))  # Python would accept _ as a thousands separator
-    except ValueError:
-        wrong = True
-    return "is no number" if wrong else _foreign(text)
-
-
-def _not_whole(text: str) -> str | None:
-    """Why a field is not an integer of 64 bits in the digits 0 to 9; None if it is one."""
-    try:
-        number = None if "_" in text else int(text)
-    except ValueError:
-        number = None
-    if number is None:
-        return "is no whole number"
-    return _foreign(text) if -_LARGEST - 1 <= number <= _LARGEST else "does not fit into 64 bits"
-
-
-def _foreign(text: str) -> str | None:
-    """Why a number is written wrongly: Python reads digits of all scripts, pandas only those of ASCII."""
-    return None if text.isascii() else "is not written with the digits 0 to 9"
