@@ -9,8 +9,8 @@ from rankbench.arrays.mapped import home_of
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
-from rankbench.data import views as views_module
 from rankbench.data.sources import columnar
+from rankbench.data.views import layout as views_module
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
