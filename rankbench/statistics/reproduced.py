@@ -5,7 +5,7 @@ from math import hypot, inf, isfinite, sqrt
 
 from scipy.special import stdtrit
 
-AGREES, HIGHER, LOWER, UNTOLD = "agrees", "higher", "lower", "undecided"
+AGREES, HIGHER, LOWER, UNDECIDED = "agrees", "higher", "lower", "undecided"
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ def reproduced(ours: Ours, printed: Printed) -> Reproduction:
     rounding = 0.5 * 10.0**-printed.digits
     known = printed.spread is not None
     if not isfinite(difference) or not isfinite(ours.error) or ours.freedom < 1:
-        return Reproduction(UNTOLD, difference, inf, "our own interval is not known")
+        return Reproduction(UNDECIDED, difference, inf, "our own interval is not known")
     if not known and ours.repetitions < 2:
-        return Reproduction(UNTOLD, difference, inf, "theirs has no spread, and ours is one repetition")
+        return Reproduction(UNDECIDED, difference, inf, "theirs has no spread, and ours is one repetition")
     spread = printed.spread if printed.spread is not None else ours.spread
     own = ours.error if ours.repetitions > 1 else max(ours.error, spread)  # what a repetition changes is theirs to say
     theirs = spread / sqrt(max(printed.repetitions, 1))
     error, others = hypot(own, theirs), (printed.repetitions if known else ours.repetitions) - 1
     if error == 0 and not known:
-        return Reproduction(UNTOLD, difference, inf, "neither side is known to vary")
+        return Reproduction(UNDECIDED, difference, inf, "neither side is known to vary")
     shares = own**4 / ours.freedom + theirs**4 / max(others, 1)
     freedom = error**4 / shares if shares > 0 else inf
     reach = rounding + (float(stdtrit(min(freedom, 1e6), 0.975)) * error)

@@ -13,7 +13,7 @@ from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, t
 from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data, over_data
-from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNTOLD, Ours, Printed, reproduced
+from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNDECIDED, Ours, Printed, reproduced
 from rankbench.statistics.variation import linear, together, variation
 
 
@@ -338,7 +338,7 @@ def test_a_number_without_a_spread_is_one_draw():
 )
 def test_what_cannot_be_told_is_said(ours):
     found = reproduced(ours, Printed(1.0, 2))
-    assert found.word == UNTOLD
+    assert found.word == UNDECIDED
     assert found.reason
 
 

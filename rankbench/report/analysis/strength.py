@@ -2,7 +2,7 @@
 
 A solver that is tuned or trained badly loses to anything. A row is certified if the settings that decide were tuned,
 each chosen value has worse ones on both sides, the last trials brought nothing, the last steps of training neither, and
-no trial failed. What is told is told of searches and training curves that are stored; the test part chooses nothing.
+no trial failed. Only stored searches and training curves are looked at; the test part chooses nothing.
 Experiments without `[tune]` have the settings that somebody gave them, which is said instead.
 """
 

@@ -20,7 +20,7 @@ class Finding(StrEnum):
     AGREES = "agrees"  # on the paper's data at its size: no further apart than the spreads of both explain, at 5 %
     HIGHER = "higher"  # the measured number is higher than they explain
     LOWER = "lower"
-    UNTOLD = "undecided"  # neither side's spread is known
+    UNDECIDED = "undecided"  # neither side's spread is known
     VARIANT = "variant"  # another solver of the experiment is the reproduction of this number
     SMALLER = "smaller size"  # measured at a smaller size than the paper's, in the quick profile
     ELSEWHERE = "other data"  # measured on other data than the paper's
@@ -105,7 +105,7 @@ class Score:
     agrees: int = 0
     higher: int = 0
     lower: int = 0
-    untold: int = 0
+    undecided: int = 0
     variant: int = 0
     smaller: int = 0
     elsewhere: int = 0
@@ -122,7 +122,7 @@ _HEADINGS = {
     "agrees": "agrees",
     "higher": "higher",
     "lower": "lower",
-    "untold": "undecided",
+    "undecided": "undecided",
     "variant": "of variants",
     "smaller": "at a smaller size",
     "elsewhere": "on other data",
@@ -163,7 +163,7 @@ def score_sheet(scores: Sequence[Score]) -> Sheet:
 def in_words(scores: Sequence[Score]) -> str:
     """The sum of the scores in one sentence."""
     total = scores[-1]
-    judged = total.agrees + total.higher + total.lower + total.untold
+    judged = total.agrees + total.higher + total.lower + total.undecided
     rest = {
         "at a smaller size than the papers'": total.smaller,
         "on other data": total.elsewhere,
@@ -173,7 +173,7 @@ def in_words(scores: Sequence[Score]) -> str:
     parts = [f"{count} {what}" for what, count in rest.items() if count]
     if judged:
         own = f"{total.agrees} agree within the spreads of both, {total.higher} higher, {total.lower} lower"
-        own += f", {total.untold} undecided" if total.untold else ""
+        own += f", {total.undecided} undecided" if total.undecided else ""
         parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
     return f"{total.published} published numbers: {', '.join(parts)}."
 

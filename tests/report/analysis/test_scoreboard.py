@@ -54,7 +54,7 @@ def test_a_number_within_the_spreads_agrees_and_others_are_higher_or_lower(study
 def test_numbers_that_cannot_be_compared_are_counted_by_the_reason(study):
     assert counts(study(full=False)) == {"published": 2, "smaller": 2}
     assert counts(study(on=Pattern("ml-1m"))) == {"published": 2, "elsewhere": 2}
-    assert counts(study(repetitions=1)) == {"published": 2, "untold": 2}
+    assert counts(study(repetitions=1)) == {"published": 2, "undecided": 2}
     assert counts(study(kept=("global",))) == {"published": 2, "agrees": 1, "missing": 1}
 
 
