@@ -29,7 +29,7 @@ def _bpr(rank: int, share: float) -> Ready:
     call, _ = steps_of(BPR(rank), train)
     n = len(train)
     counts = {
-        "pyx/solvers/bpr.pyx: draw_negatives": n,
+        "pyx/methods/negatives.pyx: draw_negatives": n,
         "pyx/methods/rotation.pyx: bucket": n,
         "pyx/solvers/sgd.pyx: rounds_pass": n,
     }

@@ -9,10 +9,10 @@ import numpy as np
 
 from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.views import Ratings
+from rankbench.kernels.methods import negatives as kernel
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
-from rankbench.kernels.solvers import bpr as kernel
 from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
 from rankbench.methods.rotation import rotation
@@ -41,11 +41,11 @@ class BPR(Checked):
     (Weston et al. 2011); after 30 draws in vain the vectors only shrink. So the head of the list counts most. A pass is
     in eight random portions then, whose negatives are drawn by the scores that the portion before has left.
 
-    The bits are the same for any number of threads: every user has their own random generator for negatives,
-    and the drawn comparisons are visited in rounds of tasks that share neither user nor item. The objective
-    is an estimate of the paper's BPR-Opt, a mean over negatives, from one negative per positive that is
-    drawn at the start and kept. Users without a rating score NaN. Users without a positive, and
-    users with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
+    The bits are the same for any number of threads: every user has their own random generator for negatives, and the
+    drawn comparisons are visited in rounds of tasks that share neither user nor item. The objective is an estimate of
+    the paper's BPR-Opt, a mean over negatives, from one negative per positive that is drawn at the start and kept: as
+    `negatives` says, but uniformly under `warp`. Users without a rating score NaN. Users without a positive, and users
+    with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
     packages do, which takes less time at high ranks; after each pass the model gets them as doubles.
 
     With `biases` each item has a number b_j besides its vector, x = u_i . (v_j - v_k) + b_j - b_k, with the same
@@ -161,9 +161,15 @@ class _Sampler:
 
     def negatives(self) -> Int32s:
         """A random negative for each positive, without regard to scores."""
-        out, seed = np.empty(len(self.positives), np.int32), seed_of(self.rng)
-        draw = kernel.draw_popular if self.how == "popular" else kernel.draw_negatives
-        draw(positives=self.rows, n_items=self.n_items, seed=seed, out=out, threads=self.threads)
+        out = np.empty(len(self.positives), np.int32)
+        kernel.draw_negatives(
+            positives=self.rows,
+            n_items=self.n_items,
+            popular=self.how == "popular",
+            seed=seed_of(self.rng),
+            out=out,
+            threads=self.threads,
+        )
         return out
 
     def of_a_pass(self, factors: DescentFactors) -> Iterator[tuple[ComparisonRows, Floats | None]]:

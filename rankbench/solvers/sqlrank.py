@@ -12,8 +12,9 @@ from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Int64s, Ints, Step
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
+from rankbench.kernels.methods import negatives
 from rankbench.kernels.shared.rows import Pattern
-from rankbench.kernels.solvers import bpr, sqlrank
+from rankbench.kernels.solvers import sqlrank
 from rankbench.methods.adagrad import AdaGrad, entries_of
 from rankbench.methods.factors import seed_of
 from rankbench.models import Factors
@@ -119,7 +120,7 @@ class _Descent:
         """For each rated item one that its user has not rated."""
         drawn = np.empty(len(rated), np.int32)
         rows, seed = Pattern(indptr=rated.indptr, columns=rated.items), seed_of(self.rng)
-        bpr.draw_negatives(positives=rows, n_items=self.n_items, seed=seed, out=drawn, threads=self.threads)
+        negatives.draw_negatives(positives=rows, n_items=self.n_items, seed=seed, out=drawn, threads=self.threads)
         return drawn
 
     @one_blas_thread()

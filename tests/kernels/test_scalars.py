@@ -12,13 +12,14 @@ from kernels.test_fuzzed_kernels import python
 
 from rankbench.kernels.data.splits import against_unrated
 from rankbench.kernels.methods import all_pairs, als, entries, margins, ranksvm, rotation
+from rankbench.kernels.methods import negatives as negative_items
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.metrics import catalogue, evaluation, lists
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.metrics.requests import Requests
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
-from rankbench.kernels.solvers import altsvm, bpr, cofirank, frsvm, global_ranking, rankboost, sgd, svrank
+from rankbench.kernels.solvers import altsvm, cofirank, frsvm, global_ranking, rankboost, sgd, svrank
 
 LIMIT = 2**31 - 1
 INDPTR, IDS = np.array([0, 2, 3]), np.array([0, 4, 2], np.int32)
@@ -83,7 +84,7 @@ def unrated(n_items, counts=(0, 1, 2)):
 
 
 def negatives(n_items):
-    bpr.draw_negatives(positives=PATTERN, n_items=n_items, seed=0, out=np.zeros(3, np.int32), threads=1)
+    negative_items.draw_negatives(positives=PATTERN, n_items=n_items, seed=0, out=np.zeros(3, np.int32), threads=1)
 
 
 def listed(k):

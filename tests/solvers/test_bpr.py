@@ -11,11 +11,11 @@ from solvers.contract import SolverContract
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
+from rankbench.kernels.methods import negatives as kernel
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.methods.rotation import TaskRows, bucket
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import Pattern
-from rankbench.kernels.solvers import bpr as kernel
 from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import padded
 from rankbench.solvers.bpr import BPR, _Sampler, positives_of
@@ -100,7 +100,7 @@ def test_popular_items_are_drawn_as_often_as_they_have_positives():
     indptr = np.concatenate([np.arange(times) * 2, np.arange(2 * times, len(columns) + 1)])
     out = np.empty(len(columns), np.int32)
     pattern = Pattern(indptr=indptr, columns=columns)
-    kernel.draw_popular(positives=pattern, n_items=5, seed=7, out=out, threads=2)
+    kernel.draw_negatives(popular=True, positives=pattern, n_items=5, seed=7, out=out, threads=2)
     found = np.bincount(out[: 2 * times], minlength=5)
     assert found[[1, 3, 4]].tolist() == [0, 0, 0]
     # seven of ten draws among all are the user's own, and drawn again
@@ -111,7 +111,7 @@ def test_where_only_the_users_own_items_are_popular_any_other_item_is_drawn():
     indptr, own = np.arange(0, 4001, 2), np.tile(np.array([0, 2], np.int32), 2000)
     out = np.empty(4000, np.int32)
     pattern = Pattern(indptr=indptr, columns=own)
-    kernel.draw_popular(positives=pattern, n_items=4, seed=7, out=out, threads=1)
+    kernel.draw_negatives(popular=True, positives=pattern, n_items=4, seed=7, out=out, threads=1)
     assert chisquare(np.bincount(out, minlength=4)[[1, 3]]).pvalue > 0.001
 
 

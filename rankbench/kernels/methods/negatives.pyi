@@ -4,8 +4,9 @@ from rankbench.core.contract import Floats, Int32s, Records
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.rows import Pattern
 
-def draw_negatives(*, positives: Pattern, n_items: int, seed: int, out: Int32s, threads: int) -> None: ...
-def draw_popular(*, positives: Pattern, n_items: int, seed: int, out: Int32s, threads: int) -> None: ...
+def draw_negatives(
+    *, positives: Pattern, n_items: int, seed: int, out: Int32s, threads: int, popular: bool = False
+) -> None: ...
 def draw_violators(
     *,
     positives: Pattern,
