@@ -230,7 +230,7 @@ class Fitted:
         Parameters
         ----------
         ratings : Ratings, Comparisons or dict
-            Ratings (or comparisons, for a solver that learns from them) of one or more users, with the ids of the
+            Ratings (or comparisons, if the solver learns from them) of one or more users, with the ids of the
             model's data; or the ratings of one user by the item's id.
         threads : int
             Threads that fit.
@@ -245,7 +245,7 @@ class Fitted:
             raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
         given = new_users.as_ratings(ratings)
         view = new_users.renumbered(given, *self.items.places(self._item_ids_in(given)), self.n_items)
-        if type(view) not in accepted(self.solver):
+        if isinstance(view, Comparisons) and Comparisons not in accepted(self.solver):
             raise UserError(f"{type(self.solver).__name__} learns from ratings, and these are comparisons")
         model = self.solver.fold_in(self.model, view, threads)
         return replace(self, model=model, user_ids=view.user_ids, seen=Seen.of(view))

@@ -196,8 +196,9 @@ def test_the_hinge_has_no_curvature_to_fold_in_with(data):
         solver.fold_in(model_at(solver, data.comparisons(), 2), data)
 
 
-def test_a_new_users_comparisons_give_what_their_ratings_do(data):
-    model = rankbench.fit("frsvm[rank=2,loss=logistic]", data, steps=5)
+@pytest.mark.parametrize("name", ["frsvm[rank=2,loss=logistic]", "sgd[rank=2]", "altsvm[rank=2]"])
+def test_a_new_users_comparisons_give_what_their_ratings_do(name, data):
+    model = rankbench.fit(name, data, steps=5)
     one = of_users(data, [3])
     scores = [model.fold_in(view).score_all(np.arange(1)) for view in (one, one.comparisons())]
     np.testing.assert_allclose(*scores, rtol=1e-9)
