@@ -96,7 +96,7 @@ def with_users(model: Model, ratings: Ratings, values: Values, least: float | No
 
 def _numbered(train: Ratings, columns: Int32s, size: int, values: Values, least: float | None) -> Ratings:
     """The ratings of at least `least` as they enter the weights: of `size` items, each by its number in `columns`."""
-    kept = train if least is None else train.where(train.values >= least)
+    kept = train.at_least(least)
     entries = np.ones(len(kept)) if values == "binary" else targets(kept, "user" if values == "centred" else "none")
     bare = replace(kept, item_ids=None, item_features=None, folds=None)
     return replace(bare, items=columns[kept.items], values=entries, n_items=size)

@@ -65,7 +65,7 @@ def counts_of(  # pragma: no cover: only with the extra peers
     train: Ratings, values: Counts, least: float | None
 ) -> scipy.sparse.csr_matrix:
     """users x items: what each rating of at least `least` counts, in single precision."""
-    kept = train if least is None else train.where(train.values >= least)
+    kept = train.at_least(least)
     entries = np.ones(len(kept), np.float32) if values == "binary" else kept.values.astype(np.float32)
     indptr = kept.indptr.astype(np.int32) if len(kept) <= np.iinfo(np.int32).max else kept.indptr
     return scipy.sparse.csr_matrix((entries, kept.items.copy(), indptr), (train.n_users, train.n_items))

@@ -49,7 +49,7 @@ class IALS(Checked):
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
         threads = checked_threads(threads)
-        kept = self._kept(train)
+        kept = train.at_least(self.least)
         known = np.diff(train.indptr) > 0, counted(train.items, train.n_items) > 0
         items = rng.standard_normal((train.n_items, self.rank)) * (_START / np.sqrt(self.rank))
         items[counted(kept.items, train.n_items) == 0] = 0.0
@@ -84,16 +84,12 @@ class IALS(Checked):
         known = ~np.isnan(items[:, 0])
         vectors = np.where(known[:, None], items, 0.0)
         rated = ratings.where(known[ratings.items])
-        kept = self._kept(rated)
+        kept = rated.at_least(self.least)
         rows = SparseRows(indptr=kept.indptr, columns=kept.items, values=np.ones(len(kept)))
         users = np.zeros((ratings.n_users, self.rank))
         replace(self, inner=None)._half("user", rows, vectors, users, self.unrated * known.sum(), threads)
         users[np.diff(rated.indptr) == 0] = np.nan
         return Factors(users, items)
-
-    def _kept(self, train: Ratings) -> Ratings:
-        """The ratings that count."""
-        return train if self.least is None else train.where(train.values >= self.least)
 
     @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, more: float, threads: int) -> None:

@@ -78,7 +78,7 @@ class Softmax(Checked):
         """The model of these users, each with the vector that is best with the items of the model as they are."""
         checked_threads(threads)
         items = vectors_of_items(model, ratings, self.rank + 1)
-        kept, users = positives(ratings, self.least), _with_ones(np.zeros((ratings.n_users, self.rank)))
+        kept, users = ratings.at_least(self.least), _with_ones(np.zeros((ratings.n_users, self.rank)))
         for user in np.flatnonzero(np.diff(kept.indptr)):
             own = kept.items[kept.indptr[user] : kept.indptr[user + 1]]
             users[user, :-1] = _best_vector(items, own, self.lam)
@@ -98,7 +98,7 @@ class _Descent:
     @classmethod
     def start(cls, solver: Softmax, train: Ratings, rng: np.random.Generator) -> "_Descent":
         """Small random vectors; zeros for users without a positive, NaN for those without a rating."""
-        kept, scale = positives(train, solver.least), _START / np.sqrt(solver.rank)
+        kept, scale = train.at_least(solver.least), _START / np.sqrt(solver.rank)
         users = _with_ones(scale * rng.standard_normal((train.n_users, solver.rank)))
         users[np.diff(kept.indptr) == 0, :-1] = 0.0
         users[np.diff(train.indptr) == 0] = np.nan
@@ -172,11 +172,6 @@ class _Descent:
         known = self.counts[0] > 0
         penalty = self.counts[0][known] @ sizes[0][known] + self.counts[1] @ sizes[1]
         return float(total + self.solver.lam / 2 * penalty)
-
-
-def positives(train: Ratings, least: float | None) -> Ratings:
-    """The ratings that are at least `least`."""
-    return train if least is None else train.where(train.values >= least)
 
 
 def slopes(drawn: Floats, own: Floats, rows: Ints, places: Ints) -> tuple[Floats, Floats, Floats]:

@@ -83,7 +83,7 @@ class _Descent:
 
     def __init__(self, solver: SQLRank, train: Ratings, rng: np.random.Generator, threads: int) -> None:
         self.solver, self.rng, self.threads, self.n_items = solver, rng, threads, train.n_items
-        self.kept = train if solver.least is None else train.where(train.values >= solver.least)
+        self.kept = train.at_least(solver.least)
         counts = np.diff(self.kept.indptr)
         self.active = np.flatnonzero(counts)
         users = _START * rng.standard_normal((train.n_users, solver.rank))

@@ -143,6 +143,10 @@ class Ratings:
         beside: dict[str, Any] = dict(zip(more, kept, strict=True))
         return replace(self, indptr=indptr, items=items, values=values, **beside)
 
+    def at_least(self, least: float | None) -> "Ratings":
+        """The view with the ratings that are no lower than this; all of them without it."""
+        return self if least is None else self.where(self.values >= least)
+
     def comparisons(self, limit: int | None = None, rng: RNG = None) -> "Comparisons":
         """The strict pairs that the ratings imply; with a limit, at most that many per user, drawn by `rng`."""
         rng = None if rng is None else np.random.default_rng(rng)

@@ -44,7 +44,7 @@ class CornacBPR(Checked):
         """A model after each pass."""
         threads = checked_threads(threads)
         package = peers.required("cornac.models", "CornacBPR")
-        kept = train if self.least is None else train.where(train.values >= self.least)
+        kept = train.at_least(self.least)
         if not len(kept):
             yield Step(peers.nothing_learned(train, self.rank))
             return
