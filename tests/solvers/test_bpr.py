@@ -250,6 +250,24 @@ def test_an_update_goes_down_the_gradient():
     np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("how", ["uniform", "popular", "warp"])
+def test_steps_get_smaller_with_the_updates_of_all_passes(how):
+    view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative
+    steps = BPR(rank=2, lam=0.3, step=0.1, decay=0.5, negatives=how).steps(view, np.random.default_rng(1))
+    model = next(steps).model
+    for updates in range(4):
+        u, (v, w) = model.users[0].copy(), model.items.copy()
+        eta, slope = 0.1 / (1 + 0.5 * updates), -1 / (1 + np.exp(u @ (v - w)))
+        assert u @ (v - w) < 1  # so that warp takes it, with all of its weight
+        moved = [
+            u - eta * (slope * (v - w) + 0.3 * u),
+            v - eta * (slope * u + 0.3 * v),
+            w - eta * (0.3 * w - slope * u),
+        ]
+        model = next(steps).model
+        np.testing.assert_allclose(np.vstack([model.users, model.items]), moved, rtol=1e-12)
+
+
 def pieces_of(model, rank):
     """U, V and the biases out of the rows (u, 1) and (v, b)."""
     known = model.users[~np.isnan(model.users[:, 0])]
