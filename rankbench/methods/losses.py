@@ -58,4 +58,5 @@ LOSSES = (
     ),
 )
 
+BY_NAME = {loss.name: loss for loss in LOSSES}
 CODES = {loss.name: loss.code for loss in LOSSES}

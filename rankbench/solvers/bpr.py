@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import negatives as kernel
 from rankbench.kernels.methods.pairwise import DescentFactors
@@ -15,12 +16,16 @@ from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
+from rankbench.methods.folding import vectors_of_items
+from rankbench.methods.losses import BY_NAME
+from rankbench.methods.one_vector import minimum
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Least, Precision, Rank, StepSize, Weight
 
+_LOGISTIC = BY_NAME["logistic"]
 _PORTIONS = 8  # of a pass; before each, `warp` draws negatives by the scores that the one before has left
 
 
@@ -117,6 +122,24 @@ class BPR(Checked):
             trained.update_model()
             yield Step(model, objective)
 
+    @one_blas_thread()
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each with the vector that is best with the items of the model as they are.
+
+        The best vector has the least mean loss over all pairs of a positive and any other item of the catalogue, all
+        alike, plus lam/2 |u|^2, whatever `negatives` says.
+        """
+        checked_threads(threads)
+        items = vectors_of_items(model, ratings, self.rank + self.biases)
+        indptr, positives = positives_of(ratings, self.least)
+        users = np.zeros((ratings.n_users, self.rank))
+        for user in np.flatnonzero(np.diff(indptr)):
+            users[user] = minimum(_OfUser.of(self, items, positives[indptr[user] : indptr[user + 1]]), self.rank)
+        users[np.diff(ratings.indptr) == 0] = np.nan
+        if self.biases:
+            users = _with_column(users, self.rank, 1.0)[:, : self.rank + 1]
+        return Factors(users, items)
+
     def _start(self, train: Ratings, per_user: Ints, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Random vectors, and zeros for users without a positive; with biases a column of ones, and one of zeros."""
         users, items = start(rng, per_user, self.rank), start(rng, np.ones(train.n_items, int), self.rank)
@@ -124,6 +147,41 @@ class BPR(Checked):
         if self.biases:
             return _with_column(users, self.rank, 1.0), _with_column(items, self.rank, 0.0)
         return users, items
+
+
+@dataclass(frozen=True, eq=False)
+class _OfUser:
+    """What a user's vector x costs: the mean of ln(1 + e^-m) over the margins m of all pairs, and lam/2 |x|^2."""
+
+    positives: Floats
+    negatives: Floats
+    apart: Floats  # by how much the biases of each pair differ
+    lam: float
+
+    @classmethod
+    def of(cls, solver: BPR, items: Floats, own: Int32s) -> "_OfUser":
+        """The pairs of these positives with all other items."""
+        others = np.setdiff1d(np.arange(len(items)), own)
+        vectors, biases = items[:, : solver.rank], items[:, solver.rank] if solver.biases else np.zeros(len(items))
+        return cls(vectors[own], vectors[others], np.subtract.outer(biases[own], biases[others]), solver.lam)
+
+    def margins(self, x: Floats) -> Floats:
+        """By how much each positive scores above each negative."""
+        return np.subtract.outer(self.positives @ x, self.negatives @ x) + self.apart
+
+    def value(self, x: Floats) -> float:
+        """The cost."""
+        return float(_LOGISTIC.value(self.margins(x)).mean() + self.lam / 2 * x @ x)
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """The gradient, and the second derivatives."""
+        margins = self.margins(x)
+        slopes, curves = (part(margins) / margins.size for part in (_LOGISTIC.slope, _LOGISTIC.curvature))
+        gradient = slopes.sum(axis=1) @ self.positives - slopes.sum(axis=0) @ self.negatives + self.lam * x
+        own, other = (self.positives.T * curves.sum(axis=1)), (self.negatives.T * curves.sum(axis=0))
+        mixed = self.positives.T @ curves @ self.negatives
+        curvature = own @ self.positives + other @ self.negatives - mixed - mixed.T
+        return gradient, curvature + self.lam * np.eye(len(x))
 
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:

@@ -7,18 +7,21 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Flags, Floats, Step
+from rankbench.core.contract import Determinism, Flags, Floats, Model, Step
+from rankbench.core.errors import UserError
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
+from rankbench.methods.folding import vectors_of_items
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, PositiveTolerance, Rank, Tolerance, Weight
 
 _LOSSES = {"ndcg": kernel.Loss.NDCG, "ordinal": kernel.Loss.ORDINAL, "regression": kernel.Loss.REGRESSION}
+_EXACT, _MOST_PLANES = 1e-13, 1000  # the gap of users who are folded in, and planes to reach it
 _SPREAD = 0.3  # standard deviation of users' vectors at the start around their common one
 
 
@@ -88,6 +91,18 @@ class CofiRank(Checked):
                 if objective >= before * (1 - self.least_fall):
                     return
         yield step(users, items)
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum of their half with the items' vectors as they are."""
+        items = vectors_of_items(model, ratings, self.rank)
+        rated = ratings.where(~np.isnan(items[:, 0])[ratings.items])
+        if self.loss == "ndcg" and (rated.values < 0).any():
+            problem = "gains of negative ratings depend on the lowest rating of the training part, which is not known"
+            raise UserError(problem, remedy="raise all ratings above 0 before training", subject="CofiRank")
+        problem = Problem.of(rated, self.loss, self.k, self.lam, checked_threads(threads))
+        start = np.zeros((ratings.n_users, self.rank))
+        users = users_half(problem, start, np.nan_to_num(items), _EXACT, _MOST_PLANES).point
+        return Factors(_known(users, np.diff(rated.indptr) > 0), items)
 
 
 def _known(vectors: Floats, known: Flags) -> Floats:

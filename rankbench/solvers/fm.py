@@ -8,13 +8,17 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.blas import one_blas_thread
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
-from rankbench.data.views import Comparisons
+from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import zero_rows
+from rankbench.methods.folding import own, with_vectors
+from rankbench.methods.losses import BY_NAME, Loss
+from rankbench.methods.one_vector import minimum
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors
@@ -63,6 +67,19 @@ class FM(Checked):
             if not len(train):
                 return
 
+    @one_blas_thread()
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
+        """The model of these users, each with the vector p that is best with the items of the model as they are."""
+        known = own(model, Factors)
+        view, items = with_vectors(known, ratings, checked_threads(threads))
+        pairs = view.comparisons() if isinstance(view, Ratings) else view
+        users = np.zeros((ratings.n_users, known.users.shape[1] - 1))
+        for user in np.flatnonzero(np.diff(pairs.indptr)):
+            rows = slice(pairs.indptr[user], pairs.indptr[user + 1])
+            apart = items[pairs.better[rows]] - items[pairs.worse[rows]]
+            users[user] = minimum(_OfUser(apart[:, :-1], apart[:, -1], self.lam, BY_NAME[self.loss]), users.shape[1])
+        return Factors(np.column_stack([users, np.ones(len(users))]), known.items)
+
     def _features(self, train: Comparisons) -> Features | None:
         if not self.needs_features:
             return None
@@ -70,6 +87,25 @@ class FM(Checked):
             problem = "features=given, but the data has none: give item features, or features=none"
             raise UserError(problem, subject="FM")
         return checked_features(train.item_features)
+
+
+class _OfUser(NamedTuple):
+    """What a user's vector x costs: the losses of their comparisons, and lam/2 |x|^2."""
+
+    vectors: Floats  # the better item's less the worse one's
+    numbers: Floats  # likewise what does not depend on the user
+    lam: float
+    loss: Loss
+
+    def value(self, x: Floats) -> float:
+        """The cost."""
+        return float(self.loss.value(self.vectors @ x + self.numbers).sum() + self.lam / 2 * x @ x)
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """The gradient, and the second derivatives."""
+        margins = self.vectors @ x + self.numbers
+        curves = (self.vectors.T * self.loss.curvature(margins)) @ self.vectors
+        return self.vectors.T @ self.loss.slope(margins) + self.lam * x, curves + self.lam * np.eye(len(x))
 
 
 class _Parts(NamedTuple):

@@ -15,16 +15,13 @@ from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.methods.adagrad import AdaGrad, entries_of
 from rankbench.methods.folding import vectors_of_items
-from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.one_vector import minimum
 from rankbench.models import Factors
 from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Least, Rank, StepSize, Weight
 
 _START = 0.1  # the standard deviation of a number at the start, times the root of the rank
 _SCORES = 1 << 22  # computed at a time for the objective
-_NEWTON = 100  # steps for a user who is folded in, at most
-_ENDED = 1e-12  # a decrement, as a share of the objective, at which such a user is fitted
-_TRIALS = 30  # step lengths of a line search, at most
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class Softmax(Checked):
         kept, users = ratings.at_least(self.least), _with_ones(np.zeros((ratings.n_users, self.rank)))
         for user in np.flatnonzero(np.diff(kept.indptr)):
             own = kept.items[kept.indptr[user] : kept.indptr[user + 1]]
-            users[user, :-1] = _best_vector(items, own, self.lam)
+            users[user, :-1] = minimum(_OfUser(items[:, :-1], items[:, -1], own, self.lam), self.rank)
         users[np.diff(ratings.indptr) == 0] = np.nan
         return Factors(users, items)
 
@@ -202,34 +199,26 @@ def _with_ones(rows: Floats) -> Floats:
     return np.column_stack([rows, np.ones(len(rows))])
 
 
-def _best_vector(items: Floats, own: Ints, lam: float) -> Floats:
-    """A user's vector x for these positives, by Newton's method: the mean of lam/2 |x|^2 - ln p over the positives."""
-    vectors, numbers = items[:, :-1], items[:, -1]
-    wanted = vectors[own].mean(axis=0)
+@dataclass(frozen=True, eq=False)
+class _OfUser:
+    """What a user's vector x costs with these positives: the mean of lam/2 |x|^2 - ln p over them."""
 
-    def at(x: Floats) -> tuple[float, Floats]:
-        scores = vectors @ x + numbers
+    vectors: Floats
+    numbers: Floats
+    own: Ints
+    lam: float
+
+    def value(self, x: Floats) -> float:
+        """The cost."""
+        scores = self.vectors @ x + self.numbers
         top = scores.max()
-        chances = np.exp(scores - top)
-        total = chances.sum()
-        value = np.log(total) + top - scores[own].mean() + lam / 2 * x @ x
-        return float(value), chances / total
+        return float(np.log(np.exp(scores - top).sum()) + top - scores[self.own].mean() + self.lam / 2 * x @ x)
 
-    x = np.zeros(vectors.shape[1])
-    value, chances = at(x)
-    for _ in range(_NEWTON):
-        mean = chances @ vectors
-        gradient = mean - wanted + lam * x
-        curvature = (vectors * chances[:, None]).T @ vectors - np.outer(mean, mean) + lam * np.eye(len(x))
-        direction = -np.linalg.solve(curvature, gradient)
-        slope = float(gradient @ direction)
-        if -slope <= _ENDED * max(1.0, abs(value)):
-            return np.asarray(x + direction)  # which squares the rest of the error
-        for length in halved(_TRIALS):
-            moved, chances_there = at(x + length * direction)
-            if sufficient(moved, value, length, slope):
-                break
-        else:
-            break
-        x, value, chances = x + length * direction, moved, chances_there
-    return x
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """The gradient, and the second derivatives."""
+        scores = self.vectors @ x + self.numbers
+        chances = np.exp(scores - scores.max())
+        chances /= chances.sum()
+        mean = chances @ self.vectors
+        around = (self.vectors * chances[:, None]).T @ self.vectors - np.outer(mean, mean)
+        return mean - self.vectors[self.own].mean(axis=0) + self.lam * x, around + self.lam * np.eye(len(x))

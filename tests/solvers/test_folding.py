@@ -15,7 +15,10 @@ from rankbench.methods.losses import LOSSES
 from rankbench.models import ItemScores
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.altsvm import AltSVM
+from rankbench.solvers.bpr import BPR
+from rankbench.solvers.cofirank import CofiRank, Problem
 from rankbench.solvers.ease import EASE
+from rankbench.solvers.fm import FM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.ials import IALS
 from rankbench.solvers.imc import IMC
@@ -48,6 +51,13 @@ FOLDING = (
     SGD(rank=3, lam=0.7),
     SGD(rank=3, lam=0.7, loss="logistic"),
     AltSVM(rank=3, lam=0.7),
+    BPR(rank=3, lam=0.1),
+    BPR(rank=3, lam=0.1, biases=True, negatives="warp", least=2.0),
+    CofiRank(rank=3, lam=0.7),
+    CofiRank(rank=3, lam=0.7, loss="ordinal"),
+    CofiRank(rank=3, lam=0.7, loss="regression"),
+    FM(rank=3, lam=0.7),
+    FM(rank=3, lam=0.7, loss="squared-hinge", features="none"),
     FRSVM(rank=2, newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, loss="logistic", newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, C=0.1, features="none", fallback="mean", newton=60, cg=60, forcing=1e-9),
@@ -60,7 +70,7 @@ def data() -> Ratings:
     """Ratings of items with features; user 13 has none, user 14's are all alike, item 0 has none."""
     view = FeatureLowRank(users=15, items=12, features=5, rank=2, per_user=7).view(np.random.default_rng(1))
     kept = view.where((view.items > 0) & (view.users != 13))
-    return replace(kept, values=np.where(kept.users == 14, 2.0, kept.values))
+    return replace(kept, values=np.where(kept.users == 14, 2.0, kept.values + 7.0))  # none is below 0
 
 
 def of_users(view: Ratings, users: list[int]) -> Ratings:
@@ -83,9 +93,11 @@ def test_all_solvers_that_fold_in_are_tested_here():
 
 
 OTHERS = tuple(  # no exact half step
-    one for one in FOLDING if isinstance(one, (SLIM, Softmax)) or "inner=1" in repr(one) or "fitted" in repr(one)
+    one
+    for one in FOLDING
+    if isinstance(one, (SLIM, Softmax, BPR, CofiRank)) or "inner=1" in repr(one) or "fitted" in repr(one)
 )
-OF_PAIRS = FRSVM | SGD | AltSVM
+OF_PAIRS = FRSVM | SGD | AltSVM | FM
 EXACT = [one for one in FOLDING if one not in OTHERS and not isinstance(one, OF_PAIRS)]
 
 
@@ -108,7 +120,7 @@ def test_a_user_alone_gets_the_bits_that_they_get_among_others(solver, data):
 
 @EVERY
 def test_ratings_of_items_that_the_model_does_not_know_change_nothing(solver, data):
-    if isinstance(solver, IMC | Softmax) or (isinstance(solver, FRSVM) and solver.needs_features):
+    if isinstance(solver, IMC | Softmax | BPR) or (isinstance(solver, FRSVM | FM) and solver.needs_features):
         pytest.skip("it knows every item, by its features or as a competitor")
     model, one = model_at(solver, data, 2), of_users(data, [3])
     more = Ratings(np.array([0, len(one) + 1]), np.append(0, one.items), np.append(5.0, one.values), one.n_items)
@@ -178,16 +190,60 @@ def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, 
     found = solver.fold_in(model, view)
     pairs, loss = data.comparisons(), next(one for one in LOSSES if one.name == solver.loss)
     C = solver.C if isinstance(solver, FRSVM) else 1 / solver.lam
-    vectors = np.nan_to_num(model.items(np.arange(12), 1) if solver.needs_features else model.items)
+    by_features = isinstance(solver, FRSVM) and solver.needs_features
+    vectors = np.nan_to_num(model.items(np.arange(12), 1) if by_features else model.items)
     apart = vectors[pairs.better] - vectors[pairs.worse]
     margins = (apart * found.users[pairs.users]).sum(axis=1)
     gradient = found.users.copy()
     np.add.at(gradient, pairs.users, C * loss.slope(margins)[:, None] * apart)
+    if isinstance(solver, FM):
+        gradient = gradient[:, :-1]  # behind it is the constant 1
     paired = np.diff(pairs.indptr) > 0
     assert np.abs(gradient[paired]).max() < 1e-8 * np.abs(apart).max() * max(1.0, C) * len(pairs)
-    without = 0.0 if isinstance(solver, FRSVM) else np.nan
+    without = {FRSVM: 0.0, FM: [0.0, 0.0, 0.0, 1.0]}.get(type(solver), np.nan)
     expected = model.users.mean(axis=0) if getattr(solver, "fallback", "") == "mean" else without
     np.testing.assert_allclose(found.users[~paired], np.broadcast_to(expected, found.users[~paired].shape))
+
+
+@pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, BPR)], ids=repr)
+def test_bpr_ends_where_the_mean_loss_of_all_pairs_falls_no_more(solver, data):
+    model, one = model_at(solver, data, 2), of_users(data, [3])
+    user, items = solver.fold_in(model, one).users[0], model.items
+    positives = one.items[one.values >= (solver.least or -np.inf)]
+    pairs = [(j, k) for j in positives for k in range(12) if k not in positives]
+    apart = np.array([items[j] - items[k] for j, k in pairs])
+    gradient = (-apart / (1 + np.exp(apart @ user))[:, None]).mean(axis=0)[:3] + solver.lam * user[:3]
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(user[3:], 1.0)
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ordinal", "regression"])
+def test_cofirank_ends_at_the_minimum_of_the_users_half(loss, data):
+    solver = CofiRank(rank=3, lam=0.7, loss=loss)
+    model = model_at(solver, data, 2)
+    found, items = np.nan_to_num(solver.fold_in(model, data).users), np.nan_to_num(model.items)
+    problem = Problem.of(data, loss, solver.k, solver.lam, 1)
+
+    def objectives(users):
+        return problem.losses(users, items)[0] + 0.35 * np.square(users).sum(axis=1)
+
+    rng, least = np.random.default_rng(0), objectives(found)
+    for length in (1e-4, 1e-2, 1.0):
+        for _ in range(20):
+            assert (objectives(found + length * rng.standard_normal(found.shape)) >= least * (1 - 1e-9)).all()
+
+
+def test_cofirank_solves_the_normal_equations_of_its_least_squares(data):
+    solver, one = CofiRank(rank=3, lam=0.7, loss="regression"), of_users(data, [3])
+    model = model_at(solver, data, 2)
+    expected = ridge(model.items[one.items], one.values, [0.7] * 3)
+    np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-6)
+
+
+def test_cofirank_refuses_gains_of_ratings_below_those_it_may_have_learned_from(data):
+    solver, below = CofiRank(rank=3), replace(data, values=data.values - 7.0)
+    with pytest.raises(UserError, match="the lowest rating of the training part, which is not known"):
+        solver.fold_in(model_at(solver, below, 2), below)
 
 
 def test_the_hinge_has_no_curvature_to_fold_in_with(data):
