@@ -99,9 +99,9 @@ class CofiRank(Checked):
         if self.loss == "ndcg" and (rated.values < 0).any():
             problem = "gains of negative ratings depend on the lowest rating of the training part, which is not known"
             raise UserError(problem, remedy="raise all ratings above 0 before training", subject="CofiRank")
-        problem = Problem.of(rated, self.loss, self.k, self.lam, checked_threads(threads))
+        found = Problem.of(rated, self.loss, self.k, self.lam, checked_threads(threads))
         start = np.zeros((ratings.n_users, self.rank))
-        users = users_half(problem, start, np.nan_to_num(items), _EXACT, _MOST_PLANES).point
+        users = users_half(found, start, np.nan_to_num(items), _EXACT, _MOST_PLANES).point
         return Factors(_known(users, np.diff(rated.indptr) > 0), items)
 
 
