@@ -254,7 +254,8 @@ def _layout(subject: Subject) -> str:
     where = ", ".join(f"{role} in column {place + 1}" for role, place in zip(layout.names, layout.fields, strict=True))
     header = f"a header on line {layout.header}" if layout.header else "no header"
     ids = "texts" if layout.text_ids or rows.ids[0].dtype.kind == "U" else "whole numbers"
-    return f"separator {letter}, {header}, {where}; ids are {ids}"
+    dropped = f"; {rows.dropped:,} rows without a rating are left out" if rows.dropped else ""
+    return f"separator {letter}, {header}, {where}; ids are {ids}{dropped}"
 
 
 def _cuts(split: str, subject: Subject) -> bool:

@@ -19,6 +19,7 @@ from rankbench.own_data.naming import data_named
 if TYPE_CHECKING:
     import pandas
 
+_DROP = "leave such rows out first, as with dropna()"
 _DIGITS = 8  # of the hash in a file's name
 
 
@@ -42,7 +43,10 @@ class Handed:
         try:
             yield
         except UserError as error:
-            raise UserError(self.worded(str(error))) if self.file else error from None
+            if not self.file:
+                raise
+            remedy = _DROP if "missing=drop" in error.remedy else self.worded(error.remedy)
+            raise UserError(self.worded(str(UserError(error.problem, subject=error.subject))), remedy=remedy) from None
 
 
 def handed(data: Any, out: Path) -> Handed:

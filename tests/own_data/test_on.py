@@ -367,7 +367,10 @@ def test_a_data_frame_is_compared_on_from_python(tmp_path):
 
 def test_an_error_in_a_data_frame_is_about_the_data_frame():
     frame = pandas.DataFrame({"user": [1, 1], "item": [1, 2], "rating": [3, None]})
-    with pytest.raises(UserError, match=r"^the DataFrame as CSV, line 3: rating '' is no number$"):
+    said = (
+        r"^the DataFrame as CSV, line 3: rating '' is no number \(of 2 ratings 1 missing \(''\)\); leave such rows out"
+    )
+    with pytest.raises(UserError, match=said):
         on(frame)
 
 

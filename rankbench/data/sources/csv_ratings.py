@@ -1,7 +1,7 @@
 """A user's own ratings: `csv:PATH`, a text file of users, items and ratings."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -46,6 +46,9 @@ class OwnRatings(Checked):
 
     With `positive=true` the file has no ratings, as with clicks: every row is a user and an item, and counts as a
     rating of 1. A pair that occurs twice then counts once.
+
+    A rating that is missing is an error; with `missing=drop` such rows are left out: those where it is empty, a dash, a
+    question mark, or a word such as NA, null or none. `decimal=comma` reads 4,5 as 4.5.
     """
 
     path: str
@@ -61,6 +64,8 @@ class OwnRatings(Checked):
     rating: str | None = None
     sep: str | None = None
     positive: Annotated[bool, AddedLater()] = False
+    missing: Annotated[Literal["error", "drop"], AddedLater()] = "error"
+    decimal: Annotated[Literal["point", "comma"], AddedLater()] = "point"
     version: ClassVar[int] = 3
     paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
@@ -84,7 +89,9 @@ class OwnRatings(Checked):
         given = {"user": self.user, "item": self.item, "rating": self.rating}
         columns = {role: name for role, name in given.items() if name is not None}
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
-        base = _POSITIVE if self.positive else Layout(scale=scale)
+        letter = {"point": ".", "comma": ","}[self.decimal]
+        written = Layout(scale=scale, decimal=letter, drop_missing=self.missing == "drop")
+        base = _POSITIVE if self.positive else written
         return read_own(file, layout_of(file, base, shape), self.ids)
 
     def _parse(self, files: Files) -> Ratings:

@@ -18,6 +18,7 @@ from rankbench.data.origins import Held, Tell
 from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Rows, lines, read, records
+from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import Ids, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
 from rankbench.names.user_files import is_file, own_path
@@ -28,6 +29,7 @@ IdKind = Literal["auto", "integer", "text"]
 _SEPARATORS = {"double-colon": "::", "tab": "\t", "semicolon": ";", "comma": ","}
 _UNQUOTED = ("\t", "::")  # in files with these separators a quote is a letter
 _PACKED = {"zip": b"PK\x03\x04", "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ", "zstd": b"\x28\xb5\x2f\xfd"}
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")  # of spreadsheet programs
 _NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
 _SECONDS = 10**8  # since 1970: the year 1973; smaller numbers may be anything
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
@@ -168,8 +170,23 @@ def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: i
     wanted = ",".join(f"{role}=NAME" for role in roles)
     raise UserError(
         f"the header {shown(first)} does not say which column is which of {', '.join(roles)}: "
-        f"write {shape.command}[{wanted}], or header=no if this is a row"
+        f"write {shape.command}[{wanted}], or header=no if this is a row{_if_wide(rows, layout)}"
     )
+
+
+def _if_wide(rows: list[list[str]], layout: Layout) -> str:
+    """How to convert a file that may have a row per user and a column per item, with empty cells; empty if it has not.
+
+    All cells behind the first one are numbers or empty, and there are more than in a long table or some are empty.
+    """
+    cells = [text.strip() for row in rows[1:] for text in row[1:]]
+    is_empty = [text in MISSING for text in cells]
+    many = len(rows[0]) > len(layout.fields) + 1 or any(is_empty)
+    if not many or not all(empty or _is_number(text) for empty, text in zip(is_empty, cells, strict=True)):
+        return ""
+    how = "" if layout.separator == "," else f", sep={layout.separator!r}"
+    long = 'stack().dropna().to_csv("long.csv", header=["rating"], index_label=["user", "item"])'
+    return f". If it has a column per item, make it long: pandas.read_csv(PATH, index_col=0{how}).{long}"
 
 
 def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
@@ -259,6 +276,11 @@ def _head(file: File) -> list[tuple[int, str]]:
     """The first two lines that are not blank, with their numbers."""
     with file.open() as stream:
         start = stream.read(6)
+    if file.path.suffix.lower() in _WORKBOOKS:
+        columns = f"pandas.read_excel({file.path.name!r}).to_csv({file.path.with_suffix('.csv').name!r}, index=False)"
+        raise UserError(
+            f"{file} is a workbook: save it as CSV in its program, or in Python by {columns}, which needs openpyxl"
+        )
     if kind := next((kind for kind, letters in _PACKED.items() if start.startswith(letters)), None):
         raise UserError(f"{file} is compressed ({kind}): unpack it, or pack it with gzip under a name ending in .gz")
     head = list(islice(lines(file, _ENCODING, strict=True), 2))

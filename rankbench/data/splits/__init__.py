@@ -16,6 +16,7 @@ from rankbench.core.contract import Solver
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.core.texts import error_text
+from rankbench.data.splits.cores import core_of
 from rankbench.data.views import Ratings, View, mismatch
 from rankbench.names import Named, Registry
 
@@ -108,6 +109,13 @@ class DrawnOnce(Protocol):
     drawn_once: ClassVar[Literal[True]]
 
 
+@runtime_checkable
+class OfCore(Protocol):
+    """A split of the data's core alone, in which each user and each item has at least `core` rows; optional."""
+
+    core: int
+
+
 def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: object) -> Split:
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
     return cut(view, SPLITS.resolve(protocol, settings), seed, repetition)
@@ -119,6 +127,8 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
     shown = f"the split {protocol.full} of {data}" if data else f"the split {protocol.full}"
     try:
         drawn = 0 if isinstance(record, DrawnOnce) else repetition
+        if isinstance(record, OfCore) and record.core > 1:
+            view = _core(view, record.core)
         found = record.cut(view, stream(seed, "split", name, drawn), repetition)
     except CannotCut as error:
         raise UserError(f"{shown} {error}") from None
@@ -133,6 +143,14 @@ def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | Non
             raise UserError(f"{shown} leaves nothing to {part} on: the data is too small for it")
     parts: dict[str, Any] = {name: _without_folds(part) for name, part in found.parts.items()}
     return Split(**parts)
+
+
+def _core(view: View, least: int) -> View:
+    """The core of a view; an error if nothing is left of it."""
+    found = core_of(view, least)
+    if len(view) and not len(found):
+        raise CannotCut(f"keeps no row, as core={least} takes all users and items away: lower core")
+    return found
 
 
 def _trained_on(part: View) -> View:

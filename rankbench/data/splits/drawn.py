@@ -8,6 +8,7 @@ import numpy as np
 from rankbench.arrays.npz import sealed
 from rankbench.core.contract import Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, require_any, share, with_enough
 from rankbench.data.splits.shares import Share
 from rankbench.data.views import LABELS, Comparisons, Ratings, View
@@ -29,6 +30,7 @@ class Binary(Checked):
 
     C: Annotated[int, Limits(low=1)] = 1000
     test: Share = 0.1
+    core: Core = 1
     title: ClassVar = "binary comparisons"
     version: ClassVar[int] = 1
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from rankbench.core.contract import Ints
 from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import Units, keys, masked, only_ratings, require_any
 from rankbench.data.views import Ratings, View
 from rankbench.names import Checked, Limits
@@ -55,6 +56,7 @@ class KFolds(Checked):
 
     k: Annotated[int, Limits(low=2)] = 5
     per: Literal["rows", "user"] = "rows"
+    core: Core = 1
     title: ClassVar = "k folds"
     drawn_once: ClassVar[Literal[True]] = True
     version: ClassVar[int] = 1

@@ -7,6 +7,7 @@ import numpy as np
 
 from rankbench.core.contract import Int64s
 from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import keys, masked, only_ratings, with_enough
 from rankbench.data.splits.per_user import Count
 from rankbench.data.splits.shares import Share
@@ -25,6 +26,7 @@ class Temporal(Checked):
 
     test: Share = 0.2
     new_users: Literal["drop", "keep"] = "drop"
+    core: Core = 1
     title: ClassVar = "one point in time"
     version: ClassVar[int] = 1
 
@@ -53,6 +55,7 @@ class LeaveLastOut(Checked):
 
     n: Count = 1
     least: Count = 1
+    core: Core = 1
     title: ClassVar = "the last item of each user"
     version: ClassVar[int] = 1
 

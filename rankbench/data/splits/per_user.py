@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from rankbench.data.splits import CannotCut, Split
+from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import Units, dealt, share, with_enough
 from rankbench.data.views import View
 from rankbench.names import Checked, Limits
@@ -23,6 +24,7 @@ class NPerUser(Checked):
 
     n: Count = 20
     least: Count = 10
+    core: Core = 1
     title: ClassVar = "ratings per user"
     version: ClassVar[int] = 2
 
@@ -60,6 +62,7 @@ class PerUser(Checked):
     """
 
     test: Annotated[float, Limits(above=0, below=1)] = 0.2
+    core: Core = 1
     title: ClassVar = "a share of each user"
     version: ClassVar[int] = 1
 
@@ -83,6 +86,7 @@ class LeaveOneOut(Checked):
 
     n: Count = 1
     least: Count = 1
+    core: Core = 1
     title: ClassVar = "one item of each user"
     version: ClassVar[int] = 1
 

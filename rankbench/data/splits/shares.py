@@ -7,6 +7,7 @@ import numpy as np
 
 from rankbench.core.errors import UserError
 from rankbench.data.splits import Split
+from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import Units, at_most, choose, deal, dealt, masked, with_enough
 from rankbench.data.views import Ratings, View
 from rankbench.names import Checked, Limits, show_value
@@ -27,6 +28,7 @@ class Entries(Checked):
     test: Share = 0.2
     validation: Annotated[float, Limits(low=0, below=1)] = 0.0
     train: Share | None = None
+    core: Core = 1
     title: ClassVar = "a share of all entries"
     version: ClassVar[int] = 2
 
@@ -59,6 +61,7 @@ class ColdItems(Checked):
     """
 
     test: Share = 0.2
+    core: Core = 1
     title: ClassVar = "unseen items"
     version: ClassVar[int] = 2
 
@@ -80,6 +83,7 @@ class NewUsers(Checked):
     test: Share = 0.2
     known: Annotated[int, Limits(low=0)] = 5
     least: Annotated[int, Limits(low=1)] = 1
+    core: Core = 1
     title: ClassVar = "new users"
     version: ClassVar[int] = 1
 

@@ -13,6 +13,7 @@ import numpy as np
 from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import File
+from rankbench.data.tables.cells import MISSING, NONE, counted
 from rankbench.data.tables.fields import LONGEST_ID, Ids, unreadable
 from rankbench.data.tables.layout import Layout, letter_of, out_of_range
 from rankbench.data.tables.watched import Watched
@@ -39,6 +40,7 @@ class Rows:
     numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
     padded: bool = False  # a number of the file, perhaps an id, may have leading zeros
     times: Int64s | None = None  # as in the file; of dates, microseconds since 1970
+    dropped: int = 0  # how many rows were left out because their value is missing
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -113,6 +115,9 @@ def _read(file: File, layout: Layout) -> Rows:
     values = columns[len(layout.fields) - 1] if layout.valued else None
     times = None if layout.time is None else columns[-1]
     rows = Rows(file, layout, ids, values, padded=watched.padded, times=times)
+    if values is not None and layout.drop_missing and np.isnan(values).any():
+        kept = np.flatnonzero(~np.isnan(values))
+        rows = replace(rows.take(kept), dropped=len(values) - len(kept))
     _check_values(rows)
     return rows
 
@@ -146,6 +151,7 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     if layout.time is not None:
         kinds[layout.time] = str if layout.dated else np.int64
     chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
+    missing: Any = {layout.fields[-1]: MISSING} if layout.drop_missing else None
     with pandas.read_csv(
         io.BufferedReader(watched, _BUFFER),
         sep=letter_of(layout.separator),
@@ -156,7 +162,10 @@ def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
         encoding=layout.encoding,
         quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
         escapechar=layout.escape,
-        na_filter=False,
+        decimal=layout.decimal,
+        na_filter=layout.drop_missing,
+        keep_default_na=False,
+        na_values=missing,
         engine="c",
         iterator=True,
         chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
@@ -283,6 +292,16 @@ def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tu
         yield int(fields[0]), fields
 
 
+def _of_all(file: File, layout: Layout) -> tuple[str, str]:
+    """How many of all ratings are missing or written with a comma, and what to do; empty if the file is worse."""
+    how = (layout.encoding, layout.header, layout.quoted, layout.escape)
+    rows = records(file, layout.separator, max(layout.fields) + 1, *how)
+    try:
+        return counted(fields[layout.fields[-1]] for _, fields in rows)
+    except UserError:
+        return NONE
+
+
 def _ids(layout: Layout) -> tuple[int, ...]:
     return layout.fields[:-1] if layout.valued else layout.fields
 
@@ -318,10 +337,15 @@ def _diagnose(file: File, layout: Layout) -> None:
     how = (layout.encoding, layout.header, layout.quoted, layout.escape)
     for number, fields in records(file, layout.separator, least, *how):
         for name, index in zip(layout.names, layout.fields, strict=True):
-            is_value = layout.valued and index == layout.fields[-1]
-            if reason := unreadable(fields[index], "number" if is_value else "text" if layout.text_ids else "id"):
-                raise UserError(f"{file}, line {number}: {name} {fields[index][:60]!r} {reason}")
-            if is_value and np.isinf(float(fields[index])):
-                raise UserError(f"{file}, line {number}: {out_of_range(float(fields[index]), layout)}")
+            is_value, text = layout.valued and index == layout.fields[-1], fields[index]
+            if is_value and layout.drop_missing and text in MISSING:
+                continue
+            plain = text.replace(layout.decimal, ".") if is_value else text
+            if reason := unreadable(plain, "number" if is_value else "text" if layout.text_ids else "id"):
+                counts, remedy = _of_all(file, layout) if is_value and layout.strict else NONE
+                also = f" ({counts})" if counts else ""
+                raise UserError(f"{file}, line {number}: {name} {text[:60]!r} {reason}{also}", remedy=remedy)
+            if is_value and np.isinf(float(plain)):
+                raise UserError(f"{file}, line {number}: {out_of_range(float(plain), layout)}")
     for _ in lines(file, layout.encoding, strict=layout.strict):
         pass  # it raises the error about a control character

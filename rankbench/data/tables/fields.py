@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankbench.data.tables.cells import has_decimal_comma
+
 Ids = np.ndarray[Any, Any]  # integers, or text
 _LARGEST = np.iinfo(np.int64).max
 LONGEST_ID = 1_000  # characters: every id of a column takes as much memory as the longest one
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
 def is_padded(ids: Ids) -> bool:
@@ -29,7 +30,7 @@ def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
 
 def _not_a_number(text: str) -> str | None:
     """Why a field is not a number in the digits 0 to 9; None if it is one."""
-    if _DECIMAL_COMMA.fullmatch(text):
+    if has_decimal_comma(text):
         return "is no number: write a decimal point instead of the comma"
     try:
         wrong = "_" in text or np.isnan(float(text))  # Python would accept _ as a thousands separator

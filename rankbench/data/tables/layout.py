@@ -25,6 +25,8 @@ class Layout:
     strict: bool = False  # a user's own file: control characters are errors wherever they are
     width: int = 0  # the number of fields of every line, if the header tells it
     time: int | None = None  # the field with the time of the row, which is read if every row has one
+    decimal: str = "."  # the letter before the decimals of a value
+    drop_missing: bool = False  # rows without a value are left out, instead of being an error
     dated: bool = False  # times are dates as in 2020-01-31 or 2020-01-31T12:00, and not whole numbers
 
 

@@ -6,6 +6,7 @@ import lzma
 import os
 
 import numpy as np
+import pandas
 import pytest
 from data.sources.at_hand import triples, view_of
 from hypothesis import HealthCheck, given, settings
@@ -255,6 +256,65 @@ def test_repeats_are_an_error_unless_the_last_is_to_win(write):
     path = write(lines([*ROWS, (1, 10, 2.0)], header="user,item,rating\n"))
     assert refused(path).endswith("own.csv, line 5: user 1, item 10 is on line 2 already: keep one of the two rows")
     assert triples(view_of(OwnRatings(path, repeats="last")))[0] == (1, 10, 2.0)
+
+
+# ---- cells that hold no rating ----
+
+MESSY = "user,item,rating\n" + 'a,x,5\na,y,3\nb,x,\nb,y,n/a\nc,x,"4,5"\nc,y,2\nd,x,NaN\n'
+
+
+def test_ratings_that_cannot_be_read_are_counted_once_with_what_helps(write):
+    found = refused(write(MESSY))
+    assert found.endswith(
+        "own.csv, line 4: rating '' is no number (of 7 ratings 3 missing ('', 'n/a', 'NaN') and 1 written with a comma "
+        "('4,5')); write missing=drop,decimal=comma in brackets to read the others"
+    )
+    commas = write("1;2;3\n1;3;4,5\n2;2;1,0\n", "b.csv")
+    assert refused(commas).endswith(
+        "(of 3 ratings 2 written with a comma ('4,5', '1,0')); write decimal=comma in brackets"
+    )
+    words = "".join(f"a,{number},{word}\n" for number, word in enumerate(["-", "?", "NA", "null", "4"]))
+    assert "of 5 ratings 4 missing ('-', '?', 'NA', ...)" in refused(write("user,item,rating\n" + words, "c.csv"))
+    assert refused(write("user,item,rating\n" + "a,b,good\n", "d.csv")).endswith("rating 'good' is no number")
+
+
+def test_rows_without_a_rating_are_left_out_if_asked_and_counted(write):
+    own = OwnRatings(write(MESSY), missing="drop", decimal="comma")
+    assert triples(view_of(own)) == [("a", "x", 5.0), ("a", "y", 3.0), ("c", "x", 4.5), ("c", "y", 2.0)]
+    assert own.rows().dropped == 3
+    assert own.rows().line_of(2) == 6
+    assert "line 6: rating '4,5' is no number" in refused(write(MESSY), missing="drop")
+    assert "line 4: rating '' is no number" in refused(write(MESSY), decimal="comma")
+    assert "line 9: rating 'good' is no number" in refused(write(MESSY + "e,x,good\n"), missing="drop", decimal="comma")
+    assert "is out of range" in refused(write(MESSY + "e,x,inf\n"), missing="drop", decimal="comma")
+
+
+@given(st.floats(-(2.0**99), 2.0**99).filter(lambda value: value != 0))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_numbers_with_a_decimal_comma_are_read_to_the_last_bit(write, value):
+    path = write("user;item;rating\n1;2;" + repr(value).replace(".", ",") + "\n")
+    assert OwnRatings(path, decimal="comma").rows().values.tolist() == [value]
+
+
+def test_a_table_with_a_column_per_item_is_refused_with_the_command_that_makes_it_long(write, tmp_path):
+    path = write(";x;y;z\na;5;3;\nb;1;;2\nc;;4;5\n", "wide.csv")
+    found = refused(path)
+    command = found.partition("If it has a column per item, make it long: ")[2]
+    assert command.startswith("pandas.read_csv(PATH, index_col=0, sep=';')")
+    eval(
+        command.replace("PATH", repr(path)).replace('"long.csv"', repr(str(tmp_path / "long.csv"))), {"pandas": pandas}
+    )
+    long = view_of(OwnRatings(str(tmp_path / "long.csv")))
+    assert triples(long)[:3] == [("a", "x", 5.0), ("a", "y", 3.0), ("b", "x", 1.0)]
+    assert len(long) == 6
+    assert "make it long" in refused(write(",w,x,y,z\na,5,3,1,2\n", "full.csv"))
+    assert "make it long" not in refused(write("points,who,what\n4.5,1,10\n", "long.csv"))
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "A.XLS", "a.ods"])
+def test_a_workbook_is_refused_with_the_command_that_converts_it(write, name):
+    found = refused(write(b"PK\x03\x04 and so on", name))
+    assert f"pandas.read_excel({name!r}).to_csv('{name[0]}.csv', index=False), which needs openpyxl" in found
 
 
 # ---- the scale ----

@@ -34,6 +34,7 @@ EVERY_SPLIT = (  # with settings under which data of this file's size is enough
     "leave-last-out[n=2]",
     "k-folds[k=3]",
     "k-folds[k=3,per=user]",
+    "per-user[core=2]",
 )
 
 
