@@ -106,7 +106,7 @@ def on(
 
     Parameters
     ----------
-    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+    data : DataFrame, Ratings, Comparisons, str or Path
         Ratings or comparisons, or where they are.
     solver : str or list of str
         Names of solvers to compare with the floor; also `path/to/file.py:Class`.
@@ -171,7 +171,7 @@ def audit(data: Any, *, seed: int = 0) -> Audit:
 
     Parameters
     ----------
-    data : pandas.DataFrame, Ratings, Comparisons, str or Path
+    data : DataFrame, Ratings, Comparisons, str or Path
         Ratings or comparisons, or where they are.
     seed : int
         Decides the random numbers of the splits that are tried.

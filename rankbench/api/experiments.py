@@ -161,7 +161,7 @@ def tune(
     ----------
     solver : str
         The name of the solver, with the settings that stay in brackets.
-    data : str, Path, pandas.DataFrame, Ratings or Comparisons
+    data : str, Path, DataFrame, Ratings or Comparisons
         The name of a data set, the path of a file, or a table; what is no file yet is written to one in `out`.
     space : dict
         For each setting to tune, a range as a text, "1..1000:log", or a list of values to try.

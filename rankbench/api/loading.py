@@ -6,6 +6,7 @@ from typing import Any, Literal
 import scipy.sparse
 
 from rankbench import data, fitted
+from rankbench.arrays.frames import pandas_of
 from rankbench.core.errors import UserError
 from rankbench.core.streams import RNG, seed_of
 from rankbench.data.export import read_back
@@ -29,9 +30,10 @@ def load(
 
     Parameters
     ----------
-    what : str, Path, pandas.DataFrame or sparse matrix
+    what : str, Path, DataFrame or sparse matrix
         The name of a data set, perhaps with settings; the path of a table, of a model's file, or of a folder that
-        `rankbench data export` wrote; a table in memory; or a sparse matrix with users as rows and items as columns.
+        `rankbench data export` wrote; a table in memory, of pandas,
+        Polars or Arrow; or a sparse matrix with users as rows and items as columns.
     seed : int
         Decides the random numbers of generated data; no other data depends on it.
     rng : int or numpy.random.Generator, optional
@@ -64,13 +66,11 @@ def load(
         return data.load(_name_of(text), seed_of(seed, rng), repetition)
     if scipy.sparse.issparse(what):
         return from_matrix(what)
-    import pandas  # noqa: PLC0415  slow to import, and not needed for generated data
-
-    if isinstance(what, pandas.DataFrame):
-        view = from_frame(what, columns, repeats)
+    if (table := pandas_of(what)) is not None:
+        view = from_frame(table, columns, repeats)
         return view if features is None else with_features(view, features)
     problem = f"a {type(what).__name__} cannot be loaded"
-    raise UserError(problem, remedy="pass a name, a path, a pandas DataFrame or a sparse matrix")
+    raise UserError(problem, remedy="pass a name, a path, a DataFrame (of pandas, Polars or Arrow) or a sparse matrix")
 
 
 def _name_of(text: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import scipy.sparse
 
+from rankbench.arrays.frames import pandas_of
 from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
 from rankbench.judging.blocks import ROWS, Block, Column, Ids, column_of
@@ -123,14 +124,11 @@ def _frame(source: Source, role: Role) -> _Read:
 
 
 def as_pandas(source: Source) -> "pandas.DataFrame":
-    """A table as a DataFrame of pandas: Polars, Arrow and others have `to_pandas`."""
-    import pandas  # noqa: PLC0415  slow to import
-
-    data = source.data
-    frame = data.to_pandas() if not isinstance(data, pandas.DataFrame) and hasattr(data, "to_pandas") else data
-    if not isinstance(frame, pandas.DataFrame):
+    """A table as a DataFrame of pandas; an error if it is none."""
+    frame = pandas_of(source.data)
+    if frame is None:
         remedy = "give a DataFrame, a dictionary by user and item, a matrix, or the path of a file"
-        raise UserError(f"{source.called} is a {type(data).__name__}, which holds no scores", remedy=remedy)
+        raise UserError(f"{source.called} is a {type(source.data).__name__}, which holds no scores", remedy=remedy)
     return frame
 
 

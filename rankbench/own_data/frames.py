@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankbench.arrays.frames import pandas_of
 from rankbench.core.contract import Ints
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
 from rankbench.data import DATASETS
@@ -54,15 +55,13 @@ def handed(data: Any, out: Path) -> Handed:
 
     Users and items of a view that have no row are not in the file.
     """
-    import pandas  # noqa: PLC0415  slow to import
-
     if isinstance(data, str | Path):
         return Handed(str(data))
-    if isinstance(data, pandas.DataFrame):
-        path = str(_written(data, out, "frame"))
-        return Handed(path, path, "the DataFrame as CSV")
     if isinstance(data, Ratings | Comparisons):
         return _of_view(data, out)
+    if (table := pandas_of(data)) is not None:
+        path = str(_written(table, out, "frame"))
+        return Handed(path, path, "the DataFrame as CSV")
     remedy = "give a DataFrame, ratings, the path of a file or the name of a data set"
     raise UserError(f"a {type(data).__name__} is no data", remedy=remedy)
 
