@@ -44,7 +44,7 @@ ONLY_CALLED_BY_KERNELS = {"Scratch"}
 CHOSEN_BY_IDS = {
     *(("DescentFactors", name) for name in ("users", "items", "user_shrink", "item_shrink")),
     *((name, "factors") for name in ("losses", "users_half", "users_step")),
-    *((name, "vectors") for name in ("gram_times", "improve_ridge", "ridge", "squared_errors")),
+    *((name, "vectors") for name in ("gram_times", "improve_ridge", "ridge", "squared_errors", "sweep_ridge")),
     *((name, "gram") for name in ("dual", "dual_path", "expand", "pair_rounds")),
     *((name, "features") for name in ("primal", "primal_path")),
     *((name, group) for name in ("bucket", "records_of") for group in ("item_group", "pair_of")),

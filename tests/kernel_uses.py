@@ -63,6 +63,7 @@ SETTINGS = (
     "sqlrank[rank=3]",
     "sqlrank[rank=3,link=identity,unrated=1]",
     "ials[rank=5,inner=2]",
+    "ials[rank=5,block=2]",
     "mprank",
     "mprank[form=dual]",
     "mprank[kernel=gaussian]",

@@ -56,6 +56,14 @@ cdef struct Iterate:
     double *direction
     double *image  # the system's matrix times the direction
 
+cdef struct Sweep:
+    # Blocks of coordinates of one thread: how many at a time, and scratch memory.
+    int block
+    double *errors  # of the row's entries: what its vector leaves of their values
+    double *matrix  # block x block, the system of a block: its upper triangle
+    double *right  # its right side, then by how much the block moves
+    double *gathered  # _BLOCK x block, parts of vectors that are summed into it
+
 
 cdef class Ridge:
     """What a row's vector x costs beside its squared errors: (n + more)^power sum each_a x_a^2 + x . form x.
@@ -136,6 +144,35 @@ def improve_ridge(
         memory = _lay_out_iterate(&arena, rank, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
             failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
+    return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
+
+
+def sweep_ridge(
+    *, SparseRows rows, const double[:, ::1] vectors, Ridge penalties, int block, double[:, ::1] out, int threads
+) -> int:
+    """Bring each row nearer to the minimiser that `ridge` gives it, in place, `block` coordinates at a time.
+
+    Each block is solved for while the others stay, once in their order. Returns the first row that is not finite
+    then, or -1. A row of n entries costs n k (block + 4) flops at rank k.
+    """
+    threads = team(threads)
+    agree("rows of out", out.shape[0], rows.view.n)
+    agree("columns of vectors", vectors.shape[1], out.shape[1])
+    agree("penalties", penalties.each.shape[0], out.shape[1])
+    within("block", block, 1, INT32_MAX)
+    cdef Py_ssize_t row
+    cdef int rank = <int> out.shape[1]
+    cdef int64_t longest = int(np.diff(rows.indptr).max(initial=0))
+    cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Sweep memory = _lay_out_sweep(&arena, min(block, rank), longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef Penalties own = penalties.view
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out_sweep(&arena, min(block, rank), longest)
+        for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
+            failed[row] = _sweep_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -285,6 +322,92 @@ cdef int _improve_row(
         for a in range(rank):
             memory.direction[a] = memory.residual[a] + squared / before * memory.direction[a]
     return not isfinite(squared)
+
+
+cdef Sweep _lay_out_sweep(Arena *arena, int block, Py_ssize_t longest) noexcept nogil:
+    """Room for the blocks of one row."""
+    return Sweep(
+        block, floats(arena, longest), floats(arena, block * block), floats(arena, block), floats(arena, _BLOCK * block)
+    )
+
+
+cdef int _sweep_row(
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, Penalties penalties, Sweep memory,
+    double *out,
+) noexcept nogil:
+    """For each block of coordinates in turn: the least cost of the row while its others stay; returns if that failed.
+
+    Invariant: errors = values - vectors . out.
+    """
+    cdef int64_t entry, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row]
+    cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef const double *v
+    cdef int first = 0, size, a
+    if n == 0:
+        _set_free(out, penalties.each, rank)
+        return 0
+    for entry in range(n):
+        v = vectors + rows.columns[begin + entry] * <Py_ssize_t> rank
+        memory.errors[entry] = rows.values[begin + entry] - dot_any(v, out, rank)
+    while first < rank:
+        size = min(memory.block, rank - first)
+        _sum_block(rows, row, vectors + first, rank, size, memory)
+        for a in range(size):
+            _add_penalties(penalties, scale, first, size, a, rank, out, memory)
+        if solve_positive(memory.matrix, memory.right, size):
+            return 1
+        for a in range(size):
+            out[first + a] += memory.right[a]
+            if not isfinite(out[first + a]):
+                return 1
+        for entry in range(n):
+            v = vectors + rows.columns[begin + entry] * <Py_ssize_t> rank + first
+            memory.errors[entry] -= dot_any(v, memory.right, size)
+        first += size
+    return 0
+
+
+cdef inline void _sum_block(
+    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, int size, Sweep memory
+) noexcept nogil:
+    """matrix = sum v v^T and right = sum error v over the row's entries, v being the `size` numbers at `vectors`."""
+    cdef int64_t entry, chunk = 0, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row], many
+    cdef const double *v
+    cdef int a
+    for a in range(size * size):
+        memory.matrix[a] = 0.0
+    for a in range(size):
+        memory.right[a] = 0.0
+    while chunk < n:
+        many = min(<int64_t> _BLOCK, n - chunk)
+        for entry in range(many):
+            v = vectors + rows.columns[begin + chunk + entry] * <Py_ssize_t> rank
+            for a in range(size):
+                memory.gathered[entry * size + a] = v[a]
+                memory.right[a] += memory.errors[chunk + entry] * v[a]
+        if size <= _FEW:
+            _add_gram_by_hand(memory.gathered, many, size, memory.matrix)
+        else:
+            add_gram(memory.gathered, memory.matrix, <int> many, size)
+        chunk += many
+
+
+cdef inline void _add_penalties(
+    Penalties penalties, double scale, int first, int size, int a, int rank, const double *out, Sweep memory
+) noexcept nogil:
+    """Add the penalties and the form to row `a` of a block's system; a coordinate that is held does not move."""
+    cdef int b
+    cdef const double *form = penalties.form + (first + a) * <Py_ssize_t> rank
+    if isinf(penalties.each[first + a]):
+        _hold(memory.matrix, memory.right, size, a, 0.0)
+        return
+    memory.right[a] -= scale * penalties.each[first + a] * out[first + a]
+    memory.matrix[a * size + a] += scale * penalties.each[first + a]
+    if penalties.form != NULL:
+        memory.right[a] -= dot_any(form, out, rank)
+        for b in range(a, size):
+            if not isinf(penalties.each[first + b]):
+                memory.matrix[a * size + b] += form[first + b]
 
 
 cdef inline void _add_products(

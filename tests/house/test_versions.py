@@ -92,6 +92,7 @@ CASES = {
         "global[loss=logistic]",
         "ials[rank=3]",
         "ials[rank=3,inner=2,power=0.5,least=3]",
+        "ials[rank=5,block=2]",
         "item-knn[neighbours=4]",
         "item-knn[neighbours=4,values=centred,shrink=0]",
         "item-knn[neighbours=4,values=ratings,least=3]",

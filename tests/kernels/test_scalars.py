@@ -78,6 +78,17 @@ def improved(iterations):
     )
 
 
+def swept(block):
+    als.sweep_ridge(
+        rows=SPARSE,
+        vectors=np.zeros((5, 4)),
+        penalties=als.Ridge(each=np.ones(4)),
+        block=block,
+        out=np.zeros((2, 4)),
+        threads=1,
+    )
+
+
 def unrated(n_items, counts=(0, 1, 2)):
     rng = np.random.default_rng(0)
     return against_unrated(rated=PATTERN, n_items=n_items, out_indptr=np.array(counts, np.int64), rng=rng)
@@ -112,6 +123,7 @@ BOUNDS = {  # a call, its argument's name and limits
     "planes": (planes, "most_planes", 1, LIMIT),
     "passes": (visited, "passes", 0, LIMIT),
     "iterations": (improved, "iterations", 0, LIMIT),
+    "block": (swept, "block", 1, LIMIT),
     "rounds": (lambda n: svrank.PairProblem(C=1.0, eps=0.1, tolerance=0.1, rounds=n), "rounds", 1, LIMIT),
     "unrated items": (unrated, "n_items", 5, LIMIT),
     "negatives": (negatives, "n_items", 3, LIMIT),

@@ -58,6 +58,7 @@ PROMISES = {
     "TestGlobalRankingWithLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestIALS": DESCENDS,  # how a user rated an item is nothing to it
     "TestIALSByConjugateGradients": DESCENDS,
+    "TestIALSByBlocks": DESCENDS,
     "TestIMC": LEARNS | DESCENDS,
     "TestIMCOfPlainRatings": LEARNS | DESCENDS,
     "TestImplicitALS": NOTHING,  # how a user rated an item is nothing to it

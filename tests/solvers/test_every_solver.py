@@ -58,6 +58,7 @@ EVERY_SOLVER: tuple[Solver, ...] = (
     FRSVM(),
     GlobalRanking(),
     IALS(),
+    IALS(block=3),
     IMC(),
     ItemKNN(),
     RP3Beta(),

@@ -26,6 +26,10 @@ class TestIALSByConjugateGradients(SolverContract):
     solver = IALS(rank=5, lam=0.05, inner=2)
 
 
+class TestIALSByBlocks(SolverContract):
+    solver = IALS(rank=5, lam=0.05, block=2)
+
+
 @pytest.fixture
 def train() -> Ratings:
     """Ratings of 15 users; item 0 and user 14 have none."""
@@ -68,6 +72,9 @@ SETTINGS = pytest.mark.parametrize(
         IALS(rank=1, lam=0.2, power=0.0),
         IALS(rank=30, lam=0.1, unrated=0.7, power=0.5),
         IALS(rank=3, lam=0.02, inner=30),
+        IALS(rank=3, lam=0.02, block=3),
+        IALS(rank=30, lam=0.1, unrated=0.7, power=0.5, block=64),
+        IALS(rank=5, lam=0.1, block=2, inner=200),
     ],
     ids=repr,
 )
@@ -99,6 +106,20 @@ def test_another_optimiser_finds_nothing_below_the_end(train):
 
     found = scipy.optimize.minimize(objective, start, method="L-BFGS-B")
     assert found.fun == pytest.approx(end.objective(), rel=1e-8)
+
+
+@pytest.mark.parametrize("block", [1, 2, 4, 25])
+def test_a_block_is_solved_for_while_the_other_numbers_stay(block, train):
+    solver, x = IALS(rank=30, lam=0.1, unrated=0.3, block=block), rated(train)
+    steps, users = solver.steps(train, np.random.default_rng(0)), np.zeros((15, 30))
+    for _ in range(3):
+        items = np.nan_to_num(next(steps).model.items)
+        for u, row, penalty in zip(users, x, penalties(solver, x), strict=True):
+            normal = (items * (row + solver.unrated)[:, None]).T @ items + penalty * np.eye(30)
+            for first in range(0, 30 if row.any() else 0, block):
+                part = slice(first, first + block)
+                u[part] += np.linalg.solve(normal[part, part], (items.T @ row - normal @ u)[part])
+        np.testing.assert_allclose(np.nan_to_num(next(steps).model.users), users, rtol=1e-8, atol=1e-10)
 
 
 def test_few_conjugate_gradients_come_to_the_same_objective(train):
