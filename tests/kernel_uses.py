@@ -44,6 +44,7 @@ SETTINGS = (
     "convex-erm",
     "convex-erm[loss=smooth-hinge,corrections=1]",
     "ease",
+    "ease[neighbours=3]",
     "fm[rank=2]",
     "fm[rank=3,features=none,loss=squared-hinge]",
     "frsvm[rank=1]",

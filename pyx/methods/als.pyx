@@ -65,6 +65,12 @@ cdef struct Sweep:
     double *gathered  # _BLOCK x block, parts of vectors that are summed into it
 
 
+cdef struct Block:
+    # Some coordinates: the first one, and how many.
+    int first
+    int size
+
+
 cdef class Ridge:
     """What a row's vector x costs beside its squared errors: (n + more)^power sum each_a x_a^2 + x . form x.
 
@@ -353,7 +359,7 @@ cdef int _sweep_row(
         size = min(memory.block, rank - first)
         _sum_block(rows, row, vectors + first, rank, size, memory)
         for a in range(size):
-            _add_penalties(penalties, scale, first, size, a, rank, out, memory)
+            _add_penalties(penalties, scale, Block(first, size), a, rank, out, memory)
         if solve_positive(memory.matrix, memory.right, size):
             return 1
         for a in range(size):
@@ -393,10 +399,10 @@ cdef inline void _sum_block(
 
 
 cdef inline void _add_penalties(
-    Penalties penalties, double scale, int first, int size, int a, int rank, const double *out, Sweep memory
+    Penalties penalties, double scale, Block block, int a, int rank, const double *out, Sweep memory
 ) noexcept nogil:
     """Add the penalties and the form to row `a` of a block's system; a coordinate that is held does not move."""
-    cdef int b
+    cdef int b, first = block.first, size = block.size
     cdef const double *form = penalties.form + (first + a) * <Py_ssize_t> rank
     if isinf(penalties.each[first + a]):
         _hold(memory.matrix, memory.right, size, a, 0.0)

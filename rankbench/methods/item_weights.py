@@ -50,10 +50,14 @@ class Interactions:
 
     def gram(self) -> Floats:
         """X^T X, items x items, of the users' rows X."""
+        products: Floats = self.sparse_gram().toarray()
+        return np.ascontiguousarray(products.T)  # symmetric; SciPy has it by columns
+
+    def sparse_gram(self) -> scipy.sparse.csc_array:
+        """X^T X by columns, only the entries of items that share a user."""
         rows = self.ratings
         matrix = scipy.sparse.csr_array((rows.values, rows.items, rows.indptr), (rows.n_users, rows.n_items))
-        products: Floats = (matrix.T @ matrix).toarray()
-        return np.ascontiguousarray(products.T)  # symmetric; SciPy has it by columns
+        return matrix.T @ matrix
 
     def norms(self) -> Floats:
         """The Euclidean norm of each item's column."""

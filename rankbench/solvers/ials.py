@@ -28,12 +28,11 @@ class IALS(Checked):
     min over U, V of sum over ratings of (1 - u_i . v_j)^2 + unrated sum over all pairs of (u_i . v_j)^2
     + lam (sum_i (n_i + unrated m)^power |u_i|^2 + sum_j (n_j + unrated n)^power |v_j|^2), where n_i and n_j count the
     ratings of a user and an item, and n users and m items have any. Each half step solves a ridge regression per row
-    by Cholesky, or comes nearer to it by `inner` iterations of conjugate gradients, or with `block` by solving for so
-    many numbers of a vector at a time while the others stay, `inner` times over all of them (iALS++, once unless given):
-    at high ranks that costs much less. None of these ever raises the objective.
-    The sum over all pairs enters by the other side's Gram matrix, so that a step costs no more for the pairs that are
-    not rated. How a user rated an item is nothing to it, but ratings below `least` are left out. Users and items
-    without a rating score NaN.
+    by Cholesky, or comes nearer to it by `inner` iterations of conjugate gradients; or with `block` by solving for so
+    many numbers of a vector at a time while the others stay, once over all of them or `inner` times (iALS++). None of
+    these ever raises the objective. The sum over all pairs enters by the other side's Gram matrix, so that a step costs
+    no more for the pairs that are not rated. How a user rated an item is nothing to it, but ratings below `least` are
+    left out. Users and items without a rating score NaN.
     """
 
     rank: Rank = 32

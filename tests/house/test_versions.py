@@ -85,6 +85,7 @@ CASES = {
         "ease[lam=3]",
         "ease[lam=3,values=centred]",
         "ease[lam=3,values=ratings,least=3]",
+        "ease[lam=3,neighbours=4]",
         "fm[rank=2,features=none]",
         "frsvm[rank=3,features=none]",
         "frsvm[rank=3,features=none,partitions=4]",

@@ -19,7 +19,7 @@ from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.kernels.shared.rows import SparseRows
-from rankbench.kernels.solvers import frsvm, mprank
+from rankbench.kernels.solvers import ease, frsvm, mprank
 from rankbench.methods.isotonic import Blocks, OrderGraphs
 from rankbench.metrics import METRICS, evaluate, per_user
 from rankbench.metrics.rows import KernelRow, requested
@@ -181,7 +181,8 @@ def test_every_kernel_counts_its_threads_before_anything_else(path):
 # ---- kernels whose threads call BLAS ----
 
 CALL_BLAS = {
-    als: {"ridge"},
+    als: {"ridge", "sweep_ridge"},
+    ease: {"restricted"},
     frsvm: {"dense_times", "transposed_times"},
     gram: {"linear"},
     mprank: {"dual", "dual_path", "primal", "primal_path"},
@@ -189,6 +190,8 @@ CALL_BLAS = {
 USE_BLAS = (
     ("mf", {"ridge"}),
     ("imc[rank=2]", {"ridge"}),
+    ("ials[block=30]", {"sweep_ridge"}),
+    ("ease[neighbours=3]", {"restricted"}),
     ("frsvm[rank=2]", {"dense_times", "transposed_times"}),
     ("mprank[form=primal,choose=C-per-user]", {"primal", "primal_path"}),
     ("mprank[form=dual,choose=C-for-all]", {"dual", "dual_path", "linear"}),

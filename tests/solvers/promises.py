@@ -47,6 +47,7 @@ PROMISES = {
     "TestCornacMF": NOTHING,  # learns slowly with its small steps
     "TestEASE": ENDS,  # how a user rated an item is nothing to it
     "TestEASEOfCentredRatings": LEARNS | ENDS,
+    "TestEASEOfNeighbours": ENDS,
     "TestFM": LEARNS | DESCENDS,
     "TestFMWithoutFeatures": LEARNS | DESCENDS,
     "TestFRSVM": LEARNS | DESCENDS,

@@ -43,6 +43,7 @@ FOLDING = (
     IMC(rank=3, lam=0.7, centre="fitted"),
     EASE(lam=3.0),
     EASE(lam=3.0, values="centred", least=2.0),
+    EASE(lam=3.0, neighbours=4),
     ItemKNN(neighbours=4),
     RP3Beta(neighbours=4),
     SLIM(lam=3.0),

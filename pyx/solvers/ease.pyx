@@ -1,0 +1,87 @@
+"""Weights of EASE to each item from a few other items alone: a ridge regression for each item.
+
+Items are independent, and each is one thread's, so that no bit depends on the number of threads.
+"""
+
+import numpy as np
+
+from cython.parallel cimport parallel, prange
+from libc.math cimport isfinite
+from libc.stdint cimport int32_t, int64_t
+
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
+from rankbench.kernels.shared.blas cimport solve_positive
+from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport SparseRows, SparseView
+
+cdef struct Memory:
+    # Scratch memory of one thread: the system of an item.
+    double *matrix  # the Gram matrix of its neighbours: its upper triangle
+    double *right  # their products with the item, then the weights
+
+
+def restricted(*, SparseRows gram, SparseRows neighbours, double lam, double[::1] out, int threads) -> int:
+    """Fill `out` with a weight for each entry of `neighbours`, whose row i has the items that may predict item i.
+
+    The weights w of item i minimise |x_i - sum_j w_j x_j|^2 + lam |w|^2 over its neighbours j. `gram` has the products
+    of all columns x; the columns of its rows ascend. Returns the first item whose system was not solved in finite
+    numbers, or -1. An item with m neighbours costs m^3 / 3 flops, and m^2 / 2 searches in a row of `gram`.
+    """
+    threads = team(threads)
+    cdef Py_ssize_t n = neighbours.view.n, item
+    agree("rows of gram", gram.view.n, n)
+    agree("out", out.shape[0], neighbours.view.indptr[n])
+    cdef Py_ssize_t most = int(np.diff(neighbours.indptr).max(initial=0))
+    cdef int32_t[::1] failed = np.zeros(n, np.int32)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, most)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    if out.shape[0] == 0:
+        return -1
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, most)
+        for item in prange(n, schedule="dynamic"):
+            failed[item] = _weights(&gram.view, &neighbours.view, item, lam, memory, &out[0])
+    return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
+
+
+cdef Memory _lay_out(Arena *arena, Py_ssize_t most) noexcept nogil:
+    """Room for the system of an item with so many neighbours."""
+    return Memory(floats(arena, most * most), floats(arena, most))
+
+
+cdef int _weights(
+    const SparseView *gram, const SparseView *neighbours, Py_ssize_t item, double lam, Memory memory, double *out
+) noexcept nogil:
+    """The weights to one item, written where its neighbours stand; returns whether that failed."""
+    cdef int64_t first = neighbours.indptr[item]
+    cdef int n = <int> (neighbours.indptr[item + 1] - first), a, b
+    cdef const int32_t *own = neighbours.columns + first
+    if n == 0:
+        return 0
+    for a in range(n):
+        memory.right[a] = _product(gram, own[a], <int32_t> item)
+        for b in range(a, n):
+            memory.matrix[a * n + b] = _product(gram, own[a], own[b])
+        memory.matrix[a * n + a] += lam
+    if solve_positive(memory.matrix, memory.right, n):
+        return 1
+    for a in range(n):
+        out[first + a] = memory.right[a]
+        if not isfinite(out[first + a]):
+            return 1
+    return 0
+
+
+cdef inline double _product(const SparseView *gram, int32_t row, int32_t column) noexcept nogil:
+    """The entry of a row at a column, found by halving; 0 where there is none."""
+    cdef int64_t low = gram.indptr[row], high = gram.indptr[row + 1], middle
+    while low < high:
+        middle = (low + high) // 2
+        if gram.columns[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return gram.values[low] if low < gram.indptr[row + 1] and gram.columns[low] == column else 0.0
