@@ -1,6 +1,7 @@
 """The settings of each solver that tuning should choose, with ranges around what suits data of a size.
 
-They are what somebody who knows a solver would tune first: its penalty, and the length of its vectors if it has some.
+They are what somebody who knows a solver would tune first: its penalty, that of its biases, and the length of its vectors
+if it has some; and the step of `bpr`, at which no training diverges.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,8 @@ _OF_PAIRS = ("global", "sgd", "altsvm", "lcr", "fm")  # their objectives are sum
 _CAPACITY = ("rank", "neighbours")  # settings that say how much a model can hold
 PENALTIES = ("lam", "C", "share")  # settings that hold a model back
 _AROUND: Mapping[str, Ranges] = {
-    "mf": {"lam": Range(0.3, 100.0, "log")},
-    "bpr": {"lam": Range(0.001, 0.3, "log")},
+    "mf": {"lam": Range(0.3, 100.0, "log"), "biases": Range(0.3, 100.0, "log")},
+    "bpr": {"lam": Range(0.001, 0.3, "log"), "step": Range(0.01, 0.3, "log")},
     "frsvm": {"C": Range(1e-4, 10.0, "log")},
     "rmc": {"share": Range(0.01, 0.8, "log")},
     "smc": {"share": Range(0.01, 0.8, "log")},

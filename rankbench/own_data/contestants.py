@@ -17,6 +17,7 @@ _TIERS = (  # by what a step costs on the same data, the cheapest first
     ("lcr",),
 )
 _USUAL_TIER = 1  # of a solver of the user's own
+_AT_BEST = {"bpr": "bpr[biases=true]"}  # what a solver is called whose default lacks what it is used with
 _IN_CATALOGUE = {  # what a solver is called where all ratings are alike
     "robirank": "robirank[among=catalogue]",
     "sqlrank": "sqlrank[unrated=3]",
@@ -46,7 +47,7 @@ def contestants(facts: Facts, asked: Sequence[str], draws: bool = True) -> Conte
     if asked:
         floors = (name for name in FLOORS if not reasons[name])
         return Contestants(tuple(dict.fromkeys((*floors, *asked))))
-    names = _IN_CATALOGUE if facts.kind == "positives" else {}
+    names = _AT_BEST | (_IN_CATALOGUE if facts.kind == "positives" else {})
     solvers = tuple(names.get(name, name) for name, reason in reasons.items() if not reason)
     return Contestants(solvers, tuple(_told(reasons)))
 

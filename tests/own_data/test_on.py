@@ -106,7 +106,7 @@ def test_pairs_get_solvers_that_learn_from_pairs_and_positives_the_binary_split(
     clicks = Facts.of(Ratings.from_triples(users, np.tile(np.arange(10), 4), np.ones(40), 4, 20))
     assert clicks.kind == "positives" and protocol_of(clicks, Wishes()).split == "binary[C=200]"
     chosen = choose(data_named("btl"), clicks, Wishes())
-    cheap = ("random", "popularity", "global", "bpr", "item-knn", "rp3beta", "ease", "ials", "softmax")
+    cheap = ("random", "popularity", "global", "bpr[biases=true]", "item-knn", "rp3beta", "ease", "ials", "softmax")
     cheap = (*cheap, "slim", "sgd", "altsvm")
     assert chosen.solvers == (*cheap, *CATALOGUE, "convex-erm", "lcr")
     assert "mf, rmc, smc, cofirank fit the values of ratings, which are alike here" in chosen.left_out
@@ -545,6 +545,6 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
     choice = choice_for(str(path), Wishes(split=split))
     assert choice.protocol.split == split
     assert all("candidates=catalogue" in name for name in choice.protocol.metrics)
-    learners = ("bpr", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", *CATALOGUE)
+    learners = ("bpr[biases=true]", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", *CATALOGUE)
     assert choice.solvers == ("random", "popularity", *learners)
     assert any("which only --split binary draws here" in line and "sgd" in line for line in choice.left_out)
