@@ -28,7 +28,7 @@ Side = tuple[GroupKey, str]  # a solver of a verdict: the key of its group, and 
 
 _MARGIN = 0.01  # of a value: what solvers may differ by and count as equal, unless an experiment says otherwise
 _FLAT = _MARGIN / 2  # of a value: a smaller change counts as none
-_NARROW = 8.0  # the ratio of the highest to the lowest penalty below which too few were tried
+_NARROW = 30.0  # the ratio of the highest to the lowest penalty below which too few were tried
 _ALIKE = 0.001  # of a value: trials whose values differ by less say nothing about a setting
 _LAST = 0.25  # the share of the trials, and of the steps, at the end that should bring nothing
 _FEWEST_TRIALS, _FEWEST_STEPS = 4, 4
