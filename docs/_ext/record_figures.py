@@ -11,7 +11,7 @@ import rankbench
 from rankbench import Split, Step
 from rankbench.execution.training import Checkpoint, trained
 from rankbench.experiments import Budget
-from rankbench.report.render.figures import COLOURS, DASHES, MARKERS, style
+from rankbench.report.render.figures.looks import COLOURS, DASHES, MARKERS, style
 from rankbench.solvers import SOLVERS
 
 PLACE = "{}"  # in a solver, split or metric: where the values of the horizontal axis go

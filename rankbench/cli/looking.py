@@ -283,8 +283,8 @@ def _beside(
 def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
     """Draw the study's figure, and that of its ranks if it has any; returns the file names without extension."""
     from rankbench.report.analysis.ranks import draw_ranks, ranks
-    from rankbench.report.render.figures import draw
-    from rankbench.report.render.series import drawing
+    from rankbench.report.render.figures.plots import draw
+    from rankbench.report.render.figures.series import drawing
 
     drawn = drawing(found)
     if drawn is None:

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from rankbench.core.texts import figure_text
-from rankbench.report.render.figures import COLOURS, style
+from rankbench.report.render.figures.looks import COLOURS, style
 from rankbench.report.render.page.markup import part, templates
 from rankbench.report.render.tables import Sheet
 

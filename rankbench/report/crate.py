@@ -33,8 +33,8 @@ from rankbench.records.store import Store
 from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.manifest import ENDING, MANIFESTS, files_of_run
+from rankbench.report.render.figures.series import drawing, own_metric
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing, own_metric
 from rankbench.report.render.tables import to_csv
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section

@@ -25,8 +25,8 @@ from rankbench.report.render.blocks import (
     Table,
 )
 from rankbench.report.render.facts import facts
+from rankbench.report.render.figures.series import drawings
 from rankbench.report.render.ranking_functions import bases, described, examples
-from rankbench.report.render.series import drawings
 from rankbench.report.render.tables import definitions, notes, sheet
 from rankbench.report.sections import Section
 from rankbench.report.study import redrawn

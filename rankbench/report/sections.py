@@ -9,7 +9,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis.costs import Duration
 from rankbench.report.analysis.ranks import Ranks
 from rankbench.report.analysis.verdicts import Score
-from rankbench.report.render.drawings import Drawing
+from rankbench.report.render.figures.drawings import Drawing
 
 
 @dataclass(frozen=True)

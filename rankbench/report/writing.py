@@ -25,8 +25,8 @@ from rankbench.report.apart import make_apart
 from rankbench.report.asked import asked_tables
 from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.ranking_functions import draw_basis, examples
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.sections import Piece, Section, by_paper
@@ -165,7 +165,7 @@ def _write_tables(study: Study, name: str, folder: Path) -> None:
 
 
 def _draw_figures(section: Section, folder: Path) -> None:
-    from rankbench.report.render.figures import draw  # noqa: PLC0415  matplotlib is slow to import
+    from rankbench.report.render.figures.plots import draw  # noqa: PLC0415  matplotlib is slow to import
 
     to, name = folder / "figures", section.name
     if section.drawing:

@@ -544,7 +544,9 @@ def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
     drawn = []
-    monkeypatch.setattr("rankbench.report.render.figures.draw", lambda drawing, folder, name: drawn.append(drawing))
+    monkeypatch.setattr(
+        "rankbench.report.render.figures.plots.draw", lambda drawing, folder, name: drawn.append(drawing)
+    )
     for solver, *how in (("global", "--full"), ("sgd[rank=3]", "--seed", "1"), ("sgd[rank=2]",)):
         assert rankbench(monkeypatch, "run", "tiny.toml", "-r", "1", "-s", solver, *how, "--no-report") == 0
     for how, solver in (

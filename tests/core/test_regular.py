@@ -32,7 +32,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "data/sources/netflix.py": (2, "parts of a stream that came through the door"),
     "data/sources/rdatasets.py": (1, "bytes whose SHA-256 was compared"),
     "judging/gathering.py": (1, "scratch files that this run has just written"),
-    "report/render/figures.py": (1, "a picture in memory"),
+    "report/render/figures/plots.py": (1, "a picture in memory"),
     "leaderboards/sources/tables.py": (1, "rows of a stream that came through the door"),
     "judging/sources.py": (2, "arrays in a file, which `is_file` has seen"),
     "records/archive.py": (5, "an archive, which `is_file` has seen, and what was just unpacked from it"),

@@ -15,12 +15,13 @@ from rankbench.experiments import Curve, Figure, Published, read
 from rankbench.names import Pattern
 from rankbench.records.store import ResultsFolder
 from rankbench.report import writing
-from rankbench.report.render import figures
-from rankbench.report.render.figures import COLOURS, draw
+from rankbench.report.render.figures import plots
+from rankbench.report.render.figures.looks import COLOURS
+from rankbench.report.render.figures.plots import draw
+from rankbench.report.render.figures.series import drawing
+from rankbench.report.render.figures.ticks import Decades
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
-from rankbench.report.render.ticks import Decades
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.study import setting_of, studies
@@ -189,7 +190,7 @@ def axes_of(monkeypatch, tmp_path):
 
     def of(drawn):
         saved = []
-        monkeypatch.setattr(figures, "save", lambda figure, folder, name: saved.append(figure))
+        monkeypatch.setattr(plots, "save", lambda figure, folder, name: saved.append(figure))
         draw(drawn, tmp_path, "x")
         return saved[0].axes
 

@@ -28,9 +28,9 @@ from rankbench.report.render.blocks import (
     Prose,
     Table,
 )
-from rankbench.report.render.drawings import Drawing, Line, Panel
 from rankbench.report.render.facts import Fact
-from rankbench.report.render.figures import figure_of
+from rankbench.report.render.figures.drawings import Drawing, Line, Panel
+from rankbench.report.render.figures.plots import figure_of
 from rankbench.report.render.markdown import markdown
 from rankbench.report.render.page.markup import rendered
 from rankbench.report.render.tables import Sheet, csv_text, to_latex, to_markdown

@@ -136,7 +136,8 @@ def draw_ranks(found: Ranks, folder: Path, name: str) -> None:
     """Write name.pdf and name.png: the critical-difference diagram."""
     import matplotlib  # noqa: PLC0415  slow to import
 
-    from rankbench.report.render.figures import save, style  # noqa: PLC0415
+    from rankbench.report.render.figures.looks import style  # noqa: PLC0415
+    from rankbench.report.render.figures.plots import save  # noqa: PLC0415
 
     with matplotlib.rc_context(style()):
         save(diagram(found), folder, name)
@@ -146,7 +147,7 @@ def ranks_svg(found: Ranks) -> str:
     """The critical-difference diagram as an SVG element for an HTML page, whose letters are drawn as shapes."""
     import matplotlib  # noqa: PLC0415  slow to import
 
-    from rankbench.report.render.figures import style  # noqa: PLC0415
+    from rankbench.report.render.figures.looks import style  # noqa: PLC0415
 
     out = io.StringIO()
     with matplotlib.rc_context(style()):

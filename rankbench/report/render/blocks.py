@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rankbench.report.render.drawings import Drawing
 from rankbench.report.render.facts import Fact
+from rankbench.report.render.figures.drawings import Drawing
 from rankbench.report.render.tables import Sheet
 
 

@@ -245,3 +245,8 @@ def _metric_name(measure: Measure, others: Iterable[Measure]) -> str:
 
 def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit else name
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]

@@ -70,7 +70,8 @@ def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) ->
     """Write name.pdf and name.png: a panel per function, positive features above, negative below."""
     import matplotlib  # noqa: PLC0415  slow to import
 
-    from rankbench.report.render.figures import save, style  # noqa: PLC0415
+    from rankbench.report.render.figures.looks import style  # noqa: PLC0415
+    from rankbench.report.render.figures.plots import save  # noqa: PLC0415
 
     with matplotlib.rc_context(style()):
         save(figure_of_basis(basis, columns), folder, name)
@@ -80,8 +81,9 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
     """The figure of the functions with these numbers, three panels side by side."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    from rankbench.report.render.figures import COLOURS, fill_lines  # noqa: PLC0415
-    from rankbench.report.render.ticks import round_ticks  # noqa: PLC0415
+    from rankbench.report.render.figures.looks import COLOURS  # noqa: PLC0415
+    from rankbench.report.render.figures.plots import fill_lines  # noqa: PLC0415
+    from rankbench.report.render.figures.ticks import round_ticks  # noqa: PLC0415
 
     functions = chosen(basis, columns)
     bars: list[list[Weight]] = [[*one.positive[:_DRAWN], *reversed(one.negative[:_DRAWN])] for _, one in functions]

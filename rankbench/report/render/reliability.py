@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from rankbench.metrics.reliability import Bin
-from rankbench.report.render.figures import COLOURS, style
+from rankbench.report.render.figures.looks import COLOURS, style
 
 _EDGE = {"color": COLOURS[-1], "linewidth": 0.8, "linestyle": (0, (4, 2))}
 

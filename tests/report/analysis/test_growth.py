@@ -21,9 +21,9 @@ from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.families import split_by_input
 from rankbench.report.analysis.growth import COLUMNS, courses, exponent_sheet, exponents_to_csv
 from rankbench.report.asked import asked_tables
-from rankbench.report.render.figures import draw
+from rankbench.report.render.figures.plots import draw
+from rankbench.report.render.figures.series import drawing, drawings
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing, drawings
 from rankbench.report.sections import Section
 from rankbench.report.study import study as stored
 from rankbench.report.writing import write_report

@@ -6,8 +6,8 @@ from helpers import made_up, prepared, silent, tiny
 from rankbench.experiments import Published
 from rankbench.names import Pattern
 from rankbench.records.store import ResultsFolder
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import notes, sheet
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section

@@ -11,9 +11,9 @@ from helpers import made_up, prepared, tiny
 
 from rankbench.experiments import PER_STEP, Figure, Published
 from rankbench.names import Pattern
-from rankbench.report.render.figures import draw
+from rankbench.report.render.figures.plots import draw
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import notes, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section

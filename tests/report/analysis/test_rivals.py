@@ -15,8 +15,8 @@ from rankbench.records.cells import Skip
 from rankbench.records.results import Point
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.rivals import COLUMNS, matches, rival_sheet, rivals_to_csv
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.sections import Section
 from rankbench.solvers import SOLVERS
 

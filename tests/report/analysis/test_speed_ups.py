@@ -10,9 +10,9 @@ from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.records.results import Point
-from rankbench.report.render.figures import draw
+from rankbench.report.render.figures.plots import draw
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import sheet, to_csv
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section

@@ -16,8 +16,8 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.trials import COLUMNS, best_first, trial_sheet, trials, trials_to_csv
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
-from rankbench.report.render.series import drawing
 from rankbench.report.render.tables import notes, sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section

@@ -10,11 +10,11 @@ from helpers import altered, around, made_up, prepared, tiny
 
 from rankbench.experiments import Figure, Published
 from rankbench.names import Pattern
-from rankbench.report.render.drawings import Drawing, Line, Panel
+from rankbench.report.render.figures.drawings import Drawing, Line, Panel
+from rankbench.report.render.figures.series import drawing, drawings
 from rankbench.report.render.page import page
 from rankbench.report.render.page.markup import prose, rendered
 from rankbench.report.render.page.plots import figure_of, keys_of
-from rankbench.report.render.series import drawing, drawings
 from rankbench.report.render.tables import Sheet
 from rankbench.report.sections import Section, by_paper
 

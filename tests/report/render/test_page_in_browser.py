@@ -12,8 +12,8 @@ from helpers import around, made_up, prepared, tiny
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.report.analysis.ranks import Ranks
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import PLOTLY, page
-from rankbench.report.render.series import drawing
 from rankbench.report.sections import Section
 
 pytestmark = pytest.mark.slow

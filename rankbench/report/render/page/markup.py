@@ -16,7 +16,7 @@ from rankbench.core.texts import address, html, html_lines, inert, inert_lines
 from rankbench.records.studies import Study
 from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
-from rankbench.report.render.drawings import Drawing
+from rankbench.report.render.figures.drawings import Drawing
 from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
 from rankbench.report.render.page.plots import Key, caption, figure_of, height_of, keys_of
 from rankbench.report.render.tables import Sheet

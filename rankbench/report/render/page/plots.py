@@ -7,8 +7,8 @@ from math import isfinite
 from textwrap import wrap
 from typing import Any
 
-from rankbench.report.render.drawings import Drawing, Line, Panel
-from rankbench.report.render.figures import COLOURS
+from rankbench.report.render.figures.drawings import Drawing, Line, Panel
+from rankbench.report.render.figures.looks import COLOURS
 
 _DIGITS = 6  # of a number in a figure, more than a screen can show
 _PLACES = 8  # values along an axis that each get a tick

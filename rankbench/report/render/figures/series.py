@@ -8,12 +8,13 @@ from statistics import fmean, pstdev
 
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import by_place, verdict_of
-from rankbench.report.analysis.families import split_by_family, split_by_input, split_by_rivals
-from rankbench.report.analysis.growth import Course, courses
+from rankbench.report.analysis.families import split_by_family, split_by_rivals
 from rankbench.report.analysis.published import Beside, beside
-from rankbench.report.render.drawings import BOUND, Drawing, Line, Panel
+from rankbench.report.render.figures.drawings import BOUND, CROWDED, Drawing, Line, Panel
+from rankbench.report.render.figures.growth import growth
 from rankbench.report.render.labels import (
     axis_label,
+    capital,
     class_title,
     data_labels,
     data_title,
@@ -25,7 +26,6 @@ from rankbench.report.render.labels import (
 from rankbench.report.study import bound_of, setting_of, speed_ups
 from rankbench.statistics import Verdict
 
-CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
 _DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
 _CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
@@ -98,7 +98,7 @@ def drawing(study: Study, metric: str = "") -> Drawing | None:
     for instead; reference lines belong to the figure's own.
     """
     if study.experiment.figure.kind == "growth":
-        return _growth(study)
+        return growth(study)
     labels = (metric,) if metric else (own_metric(study), *study.experiment.figure.others)
     found = [(label, drawn) for label in labels if (drawn := _by_metric(study, label))]
     if len(found) < 2:
@@ -205,7 +205,7 @@ def _by_place(question: _Question) -> list[tuple[str, list[Group]]]:
     """The groups of each data set and split, with the title of their panel."""
     study = question.study
     places = by_place(question.good).values()
-    return [(_capital(place_label(study, members[0].place)), members) for members in places]
+    return [(capital(place_label(study, members[0].place)), members) for members in places]
 
 
 def _curves(question: _Question) -> list[Panel]:
@@ -254,7 +254,7 @@ def _swept(question: _Question, members: Sequence[Group]) -> Panel:
     parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
     found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
     measured = tuple(line.ascending() for line in lines.values())
-    return Panel(_capital(", ".join(parts) or _data_of(study, members)), measured, tuple(found), curves, shares="all")
+    return Panel(capital(", ".join(parts) or _data_of(study, members)), measured, tuple(found), curves, shares="all")
 
 
 def _data_of(study: Study, members: Sequence[Group]) -> str:
@@ -314,55 +314,6 @@ def _speed_ups(question: _Question) -> list[Panel]:
     return panels
 
 
-def _growth(study: Study) -> Drawing | None:
-    """Each solver's seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
-    found = courses(study)
-    seconds = _of_costs(found, [course.seconds for course in found], "training (s)\n(lower is better)")
-    memory = _of_costs(found, [course.megabytes for course in found], "peak memory (MB)\n(lower is better)")
-    panels = (*seconds, *memory)
-    if not panels:
-        return None
-    most = max(len(one) for course in found for one in course.seconds)
-    spread = (
-        f"smallest to largest of {most} repetitions"
-        if any(line.spreads for one in panels for line in one.lines)
-        else ""
-    )
-    x_label = axis_label(study, study.experiment.figure.x)
-    return Drawing("growth", x_label, "seconds and memory", "lower", panels, log_x=True, log_y=True, spread=spread)
-
-
-def _of_costs(found: Sequence[Course], costs: Sequence[tuple[tuple[float, ...], ...]], label: str) -> list[Panel]:
-    """The panels of one kind of cost: one for each data set, or if it is crowded for each family of solvers."""
-    by_place: dict[str, dict[str, tuple[Course, Line]]] = {}
-    for course, each in zip(found, costs, strict=True):
-        line = Line(course.name)
-        for size, values in zip(course.sizes, each, strict=True):
-            line = line.at(size, fmean(values), min(values), max(values)) if values and min(values) > 0 else line
-        if line.x:
-            by_place.setdefault(course.where, {})[course.name] = (course, line)
-    what, several = _capital(label.partition(" (")[0]), len(by_place) > 1
-    titles = {where: f"{what}, {where}" if several else what for where in by_place}
-    return [panel for where, lines in by_place.items() for panel in _by_input(titles[where], lines, label)]
-
-
-def _by_input(title: str, lines: Mapping[str, tuple[Course, Line]], label: str) -> list[Panel]:
-    """The lines of a data set in one panel, or in one for each family of solvers with the others in grey."""
-    whole = Panel(title, tuple(line for _, line in lines.values()), values=label, shares=title)
-    if len(lines) <= CROWDED:
-        return [whole]
-    of = {course.solver.written: line for course, line in lines.values()}
-    return [
-        replace(
-            whole,
-            title=f"{title}: {family}",
-            lines=tuple(of[solver.written] for solver in members),
-            context=tuple(line for text, line in of.items() if text not in {one.written for one in members}),
-        )
-        for family, members in split_by_input([course.solver for course, _ in lines.values()])
-    ]
-
-
 def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
     """The published speed-ups of these groups, a line for each solver."""
     found: dict[str, Line] = {}
@@ -407,7 +358,3 @@ def _in_families(question: _Question, panel: Panel, always: bool) -> list[Panel]
             )
         )
     return parts
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

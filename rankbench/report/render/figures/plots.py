@@ -4,7 +4,7 @@ Lines differ in colour, marker and dashes, so that they can be told apart in gre
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from math import log10
 from pathlib import Path
@@ -25,73 +25,14 @@ from matplotlib.patches import Patch
 from PIL import Image  # comes with matplotlib
 
 from rankbench.core.texts import figure_text
-from rankbench.report.render.drawings import Drawing, Line, Panel
-from rankbench.report.render.ticks import set_places, set_ticks
+from rankbench.report.render.figures.drawings import Drawing, Line, Panel
+from rankbench.report.render.figures.looks import BAR, COLOURS, DIAMOND, GREY, REFERENCES, Look, style
+from rankbench.report.render.figures.ticks import set_places, set_ticks
 
-COLOURS = (  # those of Okabe and Ito, but for yellow and black, and a violet; the last is for reference lines
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5d3a9b", "#7f6000", "#4a4e57",
-)  # fmt: skip
-MARKERS = ("o", "s", "^", "v", "P", "X", "*", "p", "<", ">")  # diamonds are for published numbers
-_DIAMOND: dict[str, Any] = {"marker": "D", "mfc": "white"}
-_BAR: dict[str, Any] = {"marker": "_", "ms": 9, "mew": 1.2}  # of bounds
-DASHES: tuple[Any, ...] = (
-    "-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)),
-    (0, (8, 1.5, 2, 1.5)), (0, (2.5, 2.5)),
-)  # fmt: skip
-_REFERENCES: tuple[Any, ...] = ((0, (1, 2)), (0, (4, 2, 1, 2)), (0, (7, 3)))  # dashes of lines that are not measured
-_GREY = "#c9ccd1"
 _TONES = 128  # of a PNG: those of some ten colours with smooth edges
 _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
-_SMALL = 7  # points: the size of most text
 _PLOT = 1.5  # inches of a panel of lines without its labels
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
-_STYLE: Any = {
-    "figure.dpi": 200,  # the layout depends on it, so it is that of the files
-    "font.size": 8,
-    "axes.labelsize": 8,
-    "axes.titlesize": 8,
-    "xtick.labelsize": _SMALL,
-    "ytick.labelsize": _SMALL,
-    "legend.fontsize": _SMALL,
-    "figure.labelsize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.color": "#e4e6ea",
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.1,
-    "lines.markersize": 4,
-    "legend.frameon": False,
-    "legend.handlelength": 2.6,
-    "legend.labelspacing": 0.3,
-    "legend.columnspacing": 1.2,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "rankbench",
-}
-
-
-@dataclass(frozen=True)
-class _Look:
-    """How a line looks: its number decides colour, marker and dashes."""
-
-    number: int
-
-    @property
-    def colour(self) -> str:
-        """One of the colours for solvers."""
-        return COLOURS[self.number % (len(COLOURS) - 1)]
-
-    @property
-    def marker(self) -> str:
-        """One of the markers for measured values."""
-        return MARKERS[self.number % len(MARKERS)]
-
-    @property
-    def dashes(self) -> Any:
-        """A pattern of dashes; beyond the last colour, the patterns go with other colours."""
-        return DASHES[(self.number + self.number // len(MARKERS)) % len(DASHES)]
 
 
 def draw(drawing: Drawing, folder: Path, name: str) -> None:
@@ -115,11 +56,6 @@ def lay_out(figure: Figure) -> None:
     if layout := figure.get_layout_engine():
         layout.execute(figure)
         figure.set_layout_engine("none")
-
-
-def style() -> Any:
-    """The matplotlib settings of all figures."""
-    return dict(_STYLE)
 
 
 def figure_of(drawing: Drawing) -> Figure:
@@ -215,13 +151,13 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
     """Draw a panel of curves, a sweep or speed-ups."""
     _set_scales(axis, panel, drawing)
     for line in panel.context:
-        axis.plot(line.x, line.y, color=_GREY, lw=0.7, zorder=1)
+        axis.plot(line.x, line.y, color=GREY, lw=0.7, zorder=1)
     for number, line in enumerate(panel.curves):
-        axis.plot(line.x, line.y, color=COLOURS[-1], ls=_REFERENCES[number % 3], lw=1, label=line.name, zorder=1.5)
+        axis.plot(line.x, line.y, color=COLOURS[-1], ls=REFERENCES[number % 3], lw=1, label=line.name, zorder=1.5)
     banded = drawing.kind == "curve"
     apart = None if banded else _Apart(panel, drawing)
     for line in panel.lines:
-        look = _Look(looks[line.name])
+        look = Look(looks[line.name])
         x = apart.of(line) if apart else line.x
         axis.plot(x, line.y, color=look.colour, ls=look.dashes, marker=look.marker, label=line.name, zorder=3)
         if banded and line.spreads:
@@ -229,10 +165,10 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
         elif line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
     for line in panel.beside:
-        look = _Look(looks[line.owner])
+        look = Look(looks[line.owner])
         x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
-        marker = _BAR if line.is_bound else _DIAMOND
+        marker = BAR if line.is_bound else DIAMOND
         axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, label=line.name, **marker)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=False)
@@ -245,14 +181,14 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     if panel.best is not None:
         axis.axvline(panel.best, color=COLOURS[-1], lw=0.7, ls="--", zorder=0.5)
     for line in panel.lines:
-        look = _Look(looks[line.name])
+        look = Look(looks[line.name])
         axis.plot(line.y, line.x, color=look.colour, ls="", marker=look.marker, label=line.name)
         if line.spreads:
             _whiskers(axis, line, look.colour, across=True)
     for line in panel.beside:
-        look = _Look(looks[line.owner])
+        look = Look(looks[line.owner])
         x = tuple(place + 0.28 for place in line.x)
-        axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **_DIAMOND)
+        axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **DIAMOND)
         if line.spreads:
             _whiskers(axis, replace(line, x=x), look.colour, across=True)
     places = [line.x[0] for line in panel.lines]
@@ -360,7 +296,7 @@ def _add_legends(figure: Figure, drawing: Drawing, cells: Sequence[list[Axes]]) 
     """Add the legend of the figure, and of each panel if the panels have different solvers."""
     solvers: dict[str, Artist] = {}
     for panel, axes, looks in zip(drawing.panels, cells, drawing.looks, strict=True):
-        own = {line.name: _handle(_Look(looks[line.name])) for line in panel.lines}
+        own = {line.name: _handle(Look(looks[line.name])) for line in panel.lines}
         if drawing.in_families:
             axes[-1].legend(own.values(), own, loc="upper center", bbox_to_anchor=(0.5, -0.24))
         elif drawing.kind != "bars":
@@ -372,7 +308,7 @@ def _add_legends(figure: Figure, drawing: Drawing, cells: Sequence[list[Axes]]) 
         _add_legend(figure, named)
 
 
-def _handle(look: _Look) -> Line2D:
+def _handle(look: Look) -> Line2D:
     return Line2D([], [], color=look.colour, ls=look.dashes, marker=look.marker)
 
 
@@ -387,12 +323,12 @@ def _explained(drawing: Drawing) -> dict[str, Artist]:
     for panel in drawing.panels:
         for line in panel.beside:
             joined = "-" if len(line.x) > 1 and drawing.kind in ("sweep", "curve") else ""
-            marker = _BAR if line.is_bound else _DIAMOND
+            marker = BAR if line.is_bound else DIAMOND
             found.setdefault(line.what, Line2D([], [], color=COLOURS[-1], ls=joined, lw=0.7, **marker))
         for number, line in enumerate(panel.curves):
-            found.setdefault(line.name, Line2D([], [], color=COLOURS[-1], ls=_REFERENCES[number % 3]))
+            found.setdefault(line.name, Line2D([], [], color=COLOURS[-1], ls=REFERENCES[number % 3]))
     if drawing.in_families:
-        found |= {"solvers of the other panels": Line2D([], [], color=_GREY, lw=0.7)}
+        found |= {"solvers of the other panels": Line2D([], [], color=GREY, lw=0.7)}
     return found
 
 

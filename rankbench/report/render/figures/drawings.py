@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 BOUND = "bound of the schedule"
+CROWDED = 8  # more lines than this in a panel are drawn in a panel for each family
 
 
 @dataclass(frozen=True)

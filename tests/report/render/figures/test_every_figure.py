@@ -22,10 +22,11 @@ from rankbench.records.plans import Plan
 from rankbench.records.results import Point, RankingFunction, Result, Weight
 from rankbench.records.studies import Study
 from rankbench.report.analysis.published import beside
-from rankbench.report.render import series
-from rankbench.report.render.figures import MARKERS, figure_of, lay_out, style
+from rankbench.report.render.figures import series
+from rankbench.report.render.figures.looks import MARKERS, style
+from rankbench.report.render.figures.plots import figure_of, lay_out
+from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.ranking_functions import Basis, figure_of_basis
-from rankbench.report.render.series import drawing
 from rankbench.report.study import speed_ups
 from rankbench.statistics import Verdict
 from rankbench.statistics.decisions import undecided

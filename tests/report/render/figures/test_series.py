@@ -7,9 +7,9 @@ from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
 from rankbench.records.results import Point
 from rankbench.report.analysis.families import split_by_family
-from rankbench.report.render.drawings import Line, Panel
-from rankbench.report.render.figures import figure_of, lay_out
-from rankbench.report.render.series import _gap, drawing
+from rankbench.report.render.figures.drawings import Line, Panel
+from rankbench.report.render.figures.plots import figure_of, lay_out
+from rankbench.report.render.figures.series import _gap, drawing
 from rankbench.solvers import SOLVERS
 
 pytestmark = pytest.mark.slow
