@@ -27,7 +27,10 @@ from rankbench.report.study import bound_of, setting_of, speed_ups
 from rankbench.statistics import Verdict
 
 _DECADES = 1.5  # positive numbers that span more than this get a logarithmic axis
-_CURVE_DECADES = 0.6  # training curves of errors get one sooner: they fall fast and then differ little
+_CURVE_DECADES = {  # training curves of errors sooner, as they fall fast and then differ little; those that rise never
+    "lower": 0.6,
+    "higher": inf,
+}
 _FLAT = 0.12  # lines that share less than this part of an axis, far from the others, get a part of their own
 _APART = 0.08  # of the axis: lines that are nearer to the others than this are not far from them
 _INTERVAL = "95 % interval"
@@ -128,7 +131,7 @@ def _by_metric(study: Study, label: str) -> Drawing | None:
     if wanted.kind in ("sweep", "bars"):
         panels = [replace(panel, gap=_gap(panel)) for panel in panels]
     broken = any(panel.gap for panel in panels)
-    log_y = wanted.kind != "speedup" and not broken and _wide(panels, wanted.kind == "curve" and better == "lower")
+    log_y = wanted.kind != "speedup" and not broken and _wide(panels, _decades(wanted.kind, better))
     faster = wanted.kind == "speedup"
     return Drawing(
         wanted.kind,
@@ -178,11 +181,16 @@ def _log_x(study: Study, panels: Sequence[Panel]) -> bool:
     return pstdev(factors) / fmean(factors) < pstdev(steps) / fmean(steps)
 
 
-def _wide(panels: Iterable[Panel], error_curves: bool) -> bool:
-    """Whether the values are positive and span so much that the axis of values is logarithmic."""
+def _decades(kind: str, better: str) -> float:
+    """How many powers of ten the values of a figure of this kind must span for a logarithmic axis."""
+    return _CURVE_DECADES[better] if kind == "curve" else _DECADES
+
+
+def _wide(panels: Iterable[Panel], decades: float) -> bool:
+    """Whether the values are positive and span more powers of ten than this."""
     measured = [value for panel in panels for line in panel.lines for value in (*line.y, *line.low, *line.high)]
     found = [*measured, *(y for panel in panels for line in panel.all_lines for y in line.y)]
-    return min(found) > 0 and log10(max(found) / min(found)) > (_CURVE_DECADES if error_curves else _DECADES)
+    return min(found) > 0 and log10(max(found) / min(found)) > decades
 
 
 def _gap(panel: Panel) -> tuple[float, float] | None:

@@ -43,6 +43,15 @@ def test_the_data_sets_of_a_sweep_have_panels_of_their_own(drawn):
     assert [panel.lines[0].y for panel in found.panels] == [(0.3, 0.3), (0.31, 0.31)]
 
 
+@pytest.mark.parametrize(("metric", "log"), [("pairwise-error", True), ("ndcg@5", False)])
+def test_training_curves_have_a_logarithmic_axis_where_they_fall_and_none_where_they_rise(tmp_path, metric, log):
+    run = prepared(tmp_path, tiny(figure=Figure("curve", x="seconds", metric=metric), repetitions=1))
+    run.open()
+    for cell, value in zip(run.plan.cells, (0.01, 0.4), strict=True):
+        run.keep(made_up(cell, value), {})
+    assert drawing(run.study()).log_y is log
+
+
 @pytest.mark.parametrize(("counts", "log"), [((4, 8, 16), True), ((4, 8, 12), False), ((8, 16), False)])
 def test_a_setting_that_grows_by_a_factor_has_a_logarithmic_axis(drawn, counts, log):
     assert drawn(lambda cell: 0.5, splits=sizes(*counts)).log_x is log
