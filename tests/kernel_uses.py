@@ -28,7 +28,7 @@ Use = Callable[[Ratings, np.random.Generator], None]
 
 SIZES = (1, 2, 3, 5, 7, 13, 17, 31, 67, 131)  # more users than a block of any parallel loop
 STEPS = 3
-SETTINGS = (
+SETTINGS = (  # new ones at the end: the data of a trial follow from the place of its use
     "altsvm[rank=3]",
     "altsvm[rank=1,loss=hinge,groups=3,inner=2]",
     "altsvm[rank=5,schedule=random]",
@@ -44,7 +44,6 @@ SETTINGS = (
     "convex-erm",
     "convex-erm[loss=smooth-hinge,corrections=1]",
     "ease",
-    "ease[neighbours=3]",
     "fm[rank=2]",
     "fm[rank=3,features=none,loss=squared-hinge]",
     "frsvm[rank=1]",
@@ -64,7 +63,6 @@ SETTINGS = (
     "sqlrank[rank=3]",
     "sqlrank[rank=3,link=identity,unrated=1]",
     "ials[rank=5,inner=2]",
-    "ials[rank=5,block=2]",
     "mprank",
     "mprank[form=dual]",
     "mprank[kernel=gaussian]",
@@ -89,6 +87,8 @@ SETTINGS = (
     "svrank[form=pairs]",
     "svrank[form=residuals]",
     "svrank[kernel=gaussian,form=pairs]",
+    "ease[neighbours=3]",
+    "ials[rank=5,block=2]",
 )
 
 
