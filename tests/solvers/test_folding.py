@@ -241,6 +241,12 @@ def test_cofirank_solves_the_normal_equations_of_its_least_squares(data):
     np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-6)
 
 
+def test_a_new_user_of_cofirank_with_one_rating_ties_all_items(data):
+    solver, one = CofiRank(rank=3), Ratings(np.array([0, 1]), np.array([3], np.int32), np.array([4.0]), data.n_items)
+    scores = solver.fold_in(model_at(solver, data, 2), one).score_all(np.arange(1))
+    assert (scores[:, 1:] == 0).all()
+
+
 def test_cofirank_refuses_gains_of_ratings_below_those_it_may_have_learned_from(data):
     solver, below = CofiRank(rank=3), replace(data, values=data.values - 7.0)
     with pytest.raises(UserError, match="the lowest rating of the training part, which is not known"):

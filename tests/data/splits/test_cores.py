@@ -72,6 +72,12 @@ def test_a_core_of_one_row_is_all_rows_and_leaves_names_and_hashes_as_they_were(
     assert split(data, "per-user", core=7).hash != split(data, "per-user").hash
 
 
+def test_a_core_of_two_leaves_out_an_item_with_one_row():
+    view = Ratings.from_triples([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 3], np.arange(6.0))
+    parts = split(view, "leave-one-out", core=2)
+    assert sorted([*parts.train.items, *parts.test.items]) == [0, 0, 1, 1]
+
+
 def test_a_core_without_a_row_is_refused(data):
     with pytest.raises(UserError, match=r"keeps no row, as core=11 takes all users and items away: lower core"):
         split(data, "per-user", core=11)
