@@ -21,7 +21,7 @@ from rankbench.kernels.shared.blas cimport add_gram, solve_positive
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView
+from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView, longest_row
 
 cdef extern from *:
     """
@@ -168,7 +168,7 @@ def sweep_ridge(
     within("block", block, 1, INT32_MAX)
     cdef Py_ssize_t row
     cdef int rank = <int> out.shape[1]
-    cdef int64_t longest = int(np.diff(rows.indptr).max(initial=0))
+    cdef Py_ssize_t longest = longest_row(rows.view.indptr, rows.view.n)
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
     cdef Sweep memory = _lay_out_sweep(&arena, min(block, rank), longest)

@@ -5,10 +5,11 @@ user and the item alone, and not on how many pairs are scored at once.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.lookup cimport entry_at
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
 
@@ -47,7 +48,7 @@ def sparse_pairs(
         for pair in range(out.shape[0]):
             total = 0.0
             for place in range(rows.view.indptr[users[pair]], rows.view.indptr[users[pair] + 1]):
-                total = total + rows.view.values[place] * _at(&weights.view, rows.view.columns[place], asked[pair])
+                total = total + rows.view.values[place] * entry_at(&weights.view, rows.view.columns[place], asked[pair])
             out[pair] = total
 
 
@@ -76,20 +77,6 @@ def sparse_all(*, SparseRows rows, SparseRows weights, const int32_t[::1] users,
         return
     for row in prange(users.shape[0], nogil=True, schedule="dynamic", num_threads=threads):
         _add_sparse(&rows.view, users[row], &weights.view, &out[row, 0], out.shape[1])
-
-
-cdef inline double _at(const SparseView *weights, Py_ssize_t row, int32_t column) noexcept nogil:
-    """W[row, column] by a binary search. Invariant: an entry of the column, if there is any, is in low .. high - 1."""
-    cdef int64_t low = weights.indptr[row], high = weights.indptr[row + 1], middle
-    while low < high:
-        middle = (low + high) // 2
-        if weights.columns[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    if low < weights.indptr[row + 1] and weights.columns[low] == column:
-        return weights.values[low]
-    return 0.0
 
 
 cdef void _add_dense(

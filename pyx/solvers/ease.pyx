@@ -12,8 +12,9 @@ from libc.stdint cimport int32_t, int64_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport solve_positive
 from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.lookup cimport entry_at
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport SparseRows, SparseView
+from rankbench.kernels.shared.rows cimport SparseRows, SparseView, longest_row
 
 cdef struct Memory:
     # Scratch memory of one thread: the system of an item.
@@ -32,7 +33,7 @@ def restricted(*, SparseRows gram, SparseRows neighbours, double lam, double[::1
     cdef Py_ssize_t n = neighbours.view.n, item
     agree("rows of gram", gram.view.n, n)
     agree("out", out.shape[0], neighbours.view.indptr[n])
-    cdef Py_ssize_t most = int(np.diff(neighbours.indptr).max(initial=0))
+    cdef Py_ssize_t most = longest_row(neighbours.view.indptr, n)
     cdef int32_t[::1] failed = np.zeros(n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, most)
@@ -62,9 +63,9 @@ cdef int _weights(
     if n == 0:
         return 0
     for a in range(n):
-        memory.right[a] = _product(gram, own[a], <int32_t> item)
+        memory.right[a] = entry_at(gram, own[a], <int32_t> item)
         for b in range(a, n):
-            memory.matrix[a * n + b] = _product(gram, own[a], own[b])
+            memory.matrix[a * n + b] = entry_at(gram, own[a], own[b])
         memory.matrix[a * n + a] += lam
     if solve_positive(memory.matrix, memory.right, n):
         return 1
@@ -73,15 +74,3 @@ cdef int _weights(
         if not isfinite(out[first + a]):
             return 1
     return 0
-
-
-cdef inline double _product(const SparseView *gram, int32_t row, int32_t column) noexcept nogil:
-    """The entry of a row at a column, found by halving; 0 where there is none."""
-    cdef int64_t low = gram.indptr[row], high = gram.indptr[row + 1], middle
-    while low < high:
-        middle = (low + high) // 2
-        if gram.columns[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return gram.values[low] if low < gram.indptr[row + 1] and gram.columns[low] == column else 0.0

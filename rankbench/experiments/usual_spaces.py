@@ -1,7 +1,8 @@
 """The settings of each solver that tuning should choose, with ranges around what suits data of a size.
 
 They are what somebody who knows a solver would tune first: its penalty, that of its biases, and the length of its
-vectors if it has some; and the step of `bpr`, at which no training diverges.
+vectors if it has some; and the step of `bpr`. Steps of other solvers are not: ranges widen, and at a step far too large
+trainings diverge, which marks a search.
 """
 
 from collections.abc import Mapping

@@ -111,7 +111,10 @@ class DrawnOnce(Protocol):
 
 @runtime_checkable
 class OfCore(Protocol):
-    """A split of the data's core alone, in which each user and each item has at least `core` rows; optional."""
+    """A split of the data's core alone, in which each user and each item has at least `core` rows; optional.
+
+    A split with this setting, your own too, gets the core in place of the data.
+    """
 
     core: int
 

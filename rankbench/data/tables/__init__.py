@@ -13,7 +13,7 @@ import numpy as np
 from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import File
-from rankbench.data.tables.cells import MISSING, NONE, counted
+from rankbench.data.tables.cells import MISSING, counted, has_decimal_comma
 from rankbench.data.tables.fields import LONGEST_ID, Ids, unreadable
 from rankbench.data.tables.layout import Layout, letter_of, out_of_range
 from rankbench.data.tables.watched import Watched
@@ -292,14 +292,17 @@ def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tu
         yield int(fields[0]), fields
 
 
-def _of_all(file: File, layout: Layout) -> tuple[str, str]:
-    """How many of all ratings are missing or written with a comma, and what to do; empty if the file is worse."""
+def _of_all(file: File, layout: Layout, text: str) -> tuple[str, str]:
+    """How many of all ratings are like this one, and what to do; empty texts where no setting helps with it."""
+    if not (text in MISSING or (has_decimal_comma(text) and layout.decimal == ".")):
+        return "", ""
     how = (layout.encoding, layout.header, layout.quoted, layout.escape)
     rows = records(file, layout.separator, max(layout.fields) + 1, *how)
     try:
-        return counted(fields[layout.fields[-1]] for _, fields in rows)
-    except UserError:
-        return NONE
+        counts, remedy = counted(fields[layout.fields[-1]] for _, fields in rows)
+    except UserError:  # the file is worse than that, but the first error stays the first one
+        return "", ""
+    return f" ({counts})", remedy
 
 
 def _ids(layout: Layout) -> tuple[int, ...]:
@@ -341,9 +344,11 @@ def _diagnose(file: File, layout: Layout) -> None:
             if is_value and layout.drop_missing and text in MISSING:
                 continue
             plain = text.replace(layout.decimal, ".") if is_value else text
-            if reason := unreadable(plain, "number" if is_value else "text" if layout.text_ids else "id"):
-                counts, remedy = _of_all(file, layout) if is_value and layout.strict else NONE
-                also = f" ({counts})" if counts else ""
+            reason = unreadable(plain, "number" if is_value else "text" if layout.text_ids else "id")
+            if is_value and layout.decimal != "." and "." in text:
+                reason = "has a point: with decimal=comma decimals stand behind a comma, and nothing parts thousands"
+            if reason:
+                also, remedy = _of_all(file, layout, text) if is_value and layout.strict else ("", "")
                 raise UserError(f"{file}, line {number}: {name} {text[:60]!r} {reason}{also}", remedy=remedy)
             if is_value and np.isinf(float(plain)):
                 raise UserError(f"{file}, line {number}: {out_of_range(float(plain), layout)}")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import islice
 
 _WORDS = ("", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "missing")
-MISSING = tuple(sorted({form(word) for word in _WORDS for form in (str, str.upper, str.title)} | {"NaN"}))
+_SPELLINGS = {form(word) for word in _WORDS for form in (str, str.upper, str.title)} | {"NaN"}
+MISSING = tuple(sorted(blank + word for word in _SPELLINGS for blank in ("", " ")))
 _MOST = 1_000_000  # cells that are looked at
-NONE = ("", "")
 _SHOWN = 3  # of the different texts of a kind
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
@@ -19,19 +19,15 @@ def has_decimal_comma(text: str) -> bool:
 
 
 def counted(ratings: Iterable[str]) -> tuple[str, str]:
-    """How many ratings are missing or have a comma, and the settings that read the file; empty texts if none does."""
+    """How many ratings are missing or have a comma, of which some do, and the settings that read the file."""
     cells = Counter(islice(ratings, _MOST))
-    missing = Counter({text: count for text, count in cells.items() if text.strip() in MISSING})
+    missing = Counter({text: count for text, count in cells.items() if text in MISSING})
     commas = Counter({text: count for text, count in cells.items() if has_decimal_comma(text)})
     kinds = [(missing, "missing", "missing=drop"), (commas, "written with a comma", "decimal=comma")]
     found = [f"{kind.total():,} {what} ({_some(kind)})" for kind, what, _ in kinds if kind]
     settings = ",".join(setting for kind, _, setting in kinds if kind)
     others = " to read the others" if missing else ""
-    return (
-        (f"of {cells.total():,} ratings {' and '.join(found)}", f"write {settings} in brackets{others}")
-        if found
-        else NONE
-    )
+    return f"of {cells.total():,} ratings {' and '.join(found)}", f"write {settings} in brackets{others}"
 
 
 def _some(kind: Counter[str]) -> str:

@@ -278,6 +278,17 @@ def test_ratings_that_cannot_be_read_are_counted_once_with_what_helps(write):
     assert refused(write("user,item,rating\n" + "a,b,good\n", "d.csv")).endswith("rating 'good' is no number")
 
 
+def test_a_setting_that_is_given_is_no_remedy_and_the_line_is_named_that_it_cannot_read(write):
+    both = write("user;item;rating\na;x;4.5\nb;x;4,5\n")
+    assert "line 2: rating '4.5' has a point: with decimal=comma" in refused(both, decimal="comma")
+    thousands = refused(write("user;item;rating\na;x;1.234,5\n", "b.csv"), decimal="comma")
+    assert "line 2: rating '1.234,5' has a point" in thousands and "brackets" not in thousands
+    blanks = write("user,item,rating\na,x,5\na,y, \nb,x, NA\n", "c.csv")
+    assert "of 3 ratings 2 missing" in refused(blanks)
+    assert len(view_of(OwnRatings(blanks, missing="drop"))) == 1
+    assert refused(write("user,item,rating\na,x,good\na,y,\n", "d.csv")).endswith("'good' is no number")
+
+
 def test_rows_without_a_rating_are_left_out_if_asked_and_counted(write):
     own = OwnRatings(write(MESSY), missing="drop", decimal="comma")
     assert triples(view_of(own)) == [("a", "x", 5.0), ("a", "y", 3.0), ("c", "x", 4.5), ("c", "y", 2.0)]
