@@ -182,6 +182,8 @@ def test_what_a_user_has_set_is_not_tuned_and_penalties_of_sums_grow_with_the_co
     facts = of_counts(*[100] * 8)
     protocol = protocol_of(facts, Wishes())
     assert set(space_of("sgd[lam=3]", facts, protocol)) == {"rank"}
+    assert set(space_of("mf", facts, protocol)) == {"rank", "lam", "biases"}
+    assert set(space_of("bpr[biases=true]", facts, protocol)) == {"rank", "lam", "step"}
     assert set(space_of("smc", facts, protocol)) == {"share"} and space_of("popularity", facts, protocol) == {}
     assert space_of("sgd", facts, protocol)["lam"].high == 32_000  # ten times 80 * 79 / 2
     fewer = protocol_of(facts, Wishes(split="n-per-user[n=20]"))
