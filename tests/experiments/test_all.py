@@ -11,6 +11,7 @@ from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.experiments import TIMES, Curve, Figure
+from rankbench.experiments.usual_spaces import PENALTIES
 from rankbench.solvers import SOLVERS
 
 
@@ -98,6 +99,15 @@ def test_a_tuned_experiment_gives_every_solver_as_many_trials(name, full):
     rng = np.random.default_rng(0)
     trials = {text: len(found.tune.candidates(text, rng)) for text in found.solvers if found.tune.space_of(text)}
     assert set(trials.values()) == {found.tune.trials}
+
+
+@pytest.mark.parametrize("name", [name for name in experiments.names() if experiments.load(name).tune])
+def test_the_full_profile_tries_penalties_far_enough_apart_that_its_rows_are_not_marked(name):
+    tune = experiments.load(name, full=True).tune
+    for solver, space in tune.space.items():
+        for penalty in space.keys() & set(PENALTIES):
+            tried = space[penalty] if isinstance(space[penalty], tuple) else (space[penalty].low, space[penalty].high)
+            assert max(tried) >= 30 * min(tried), f"{solver}: {penalty}"
 
 
 def test_curves_beside_a_figure_that_has_no_place_for_them_are_refused():
