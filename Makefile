@@ -42,6 +42,8 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
+# Hundreds of processes start in the tests and in a run: without bytecode each would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare bench-history roof peers locked lock audit reproduce clean
 

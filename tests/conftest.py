@@ -1,9 +1,16 @@
-"""Settings for all tests: full assertion messages from the inherited solver tests, no hypothesis deadlines."""
+"""Settings for all tests: full assertion messages from the inherited solver tests, no hypothesis deadlines.
+
+BLAS has one thread, unless the environment says otherwise: several test processes on as many cores would wait for each
+other's threads.
+"""
+
+import os
 
 import coverage
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which the tests do
 pytest.register_assert_rewrite("solvers.contract")
 settings.register_profile("rankbench", deadline=None)
 settings.load_profile("rankbench")

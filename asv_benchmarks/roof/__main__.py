@@ -39,7 +39,12 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--to", type=Path, metavar="PATH", help="write or replace the section 'Roof' of this report")
     parser.add_argument("--repeats", type=int, default=7, help="turns in which all are measured; default: 7")
     parser.add_argument("--least", type=float, default=0.02, help="seconds that a measurement takes at least")
-    parser.add_argument("--share", type=float, default=1.0, help="the share of each problem's size; default: 1")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help="the share of each problem's size, and of the memory looked at; default: 1",
+    )
     found = parser.parse_args(words)
     if found.repeats < 1:
         parser.error(f"--repeats {found.repeats}: at least 1 turn is needed")
@@ -63,7 +68,7 @@ def main(words: list[str]) -> None:
     if build_info.debug():
         sys.exit("the kernels are built with all checks, which take most of the time: install without them first")
     with tempfile.TemporaryDirectory() as folder, one_blas_thread():
-        meter = Meter(compiled(Path(folder)), asked.least)
+        meter = Meter(compiled(Path(folder)), asked.least, asked.share)
         found, machine = lines(chosen, meter.look, asked.repeats, asked.least, asked.share)
     if asked.csv:
         print(as_csv(found), end="")

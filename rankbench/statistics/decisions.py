@@ -4,6 +4,7 @@ The best is found by the same data that judge it, so that each solver is compare
 alike, any would be called worse in 5 % of groups (Hsu's comparison with the best). Two solvers are such a group.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -326,9 +327,9 @@ def _needed(pair: Variation, bar: float, closer: float, margin: float) -> tuple[
     fixed = detectable(replace(pair, by_user=np.zeros_like(pair.mean)), z)
     moving = float(np.sqrt(pair.by_user)) * (z + POWER)
     users = ceil(pair.users * moving**2 / (room**2 - fixed**2)) if fixed < room else None
-    tried = (count for count in _TRIED if count > pair.repetitions > 1)  # one says nothing of others
-    repetitions = next((count for count in tried if detectable(pair.at(pair.users, count), z) <= room), None)
-    return users, repetitions
+    tried = [count for count in _TRIED if count > pair.repetitions > 1]  # one says nothing of others
+    enough = bisect_left(tried, True, key=lambda count: detectable(pair.at(pair.users, count), z) <= room)
+    return users, tried[enough] if enough < len(tried) else None
 
 
 def _second(means: Floats) -> int:

@@ -15,6 +15,7 @@ from scipy.special import fdtri, ndtr, stdtrit
 
 from rankbench.core.contract import Flags, Floats, Ints
 
+_SEVERAL = 20  # degrees of freedom, of which it is worth looking for equal ones
 _UNUSUAL = 0.65  # of pairs that vary alike, so many vary less than what is taken for unusual
 FEWEST = 3  # repetitions to estimate what they add with: of two, 95 % intervals cover 92 % where repetitions matter
 
@@ -100,7 +101,11 @@ def steady(own: Floats, pooled: Floats, alone: int, together: int) -> Flags:
 
 def student(freedom: int | Ints | Floats, z: float | Floats) -> Floats:
     """The quantile of Student's distribution at the level where the normal one has z."""
-    return np.asarray(-stdtrit(freedom, ndtr(-np.asarray(z, np.float64))))
+    level = ndtr(-np.asarray(z, np.float64))
+    if level.ndim == 0 and np.size(freedom) > _SEVERAL and np.issubdtype(np.asarray(freedom).dtype, np.integer):
+        few, places = np.unique(freedom, return_inverse=True)  # an inverse takes long, and most degrees are alike
+        return np.asarray(-stdtrit(few, level))[places]
+    return np.asarray(-stdtrit(freedom, level))
 
 
 def linear(values: Floats, weights: Floats | None = None) -> Floats:

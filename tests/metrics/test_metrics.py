@@ -22,6 +22,7 @@ from rankbench.metrics.records import OF_COMPARISONS
 from rankbench.models import ItemScores
 
 patient = settings(deadline=None)  # a slow machine is no failure
+many_names = settings(patient, max_examples=40)  # for each of 39 metrics
 
 RANK_CORRELATIONS = ("kendall", "spearman")
 ORDERED_ONLY = (  # a value for each user whose held-out items are not all rated alike
@@ -311,7 +312,7 @@ def test_constant_scores_correlate_with_nothing(name):
 
 
 @pytest.mark.slow
-@patient
+@many_names
 @given(st.data(), rows(largest=20))
 @pytest.mark.parametrize("name", EVERY_NAME)
 def test_the_order_of_the_items_never_matters(name, data, columns):
@@ -324,7 +325,7 @@ def test_the_order_of_the_items_never_matters(name, data, columns):
 
 
 @pytest.mark.slow
-@patient
+@many_names
 @given(rows(scores=st.sampled_from([np.nan, -1.0, 0.0, 1.0])))
 @pytest.mark.parametrize("name", SCALE_FREE)
 def test_scores_of_nan_are_one_tie_behind_all_others(name, columns):
@@ -403,7 +404,7 @@ def test_many_metrics_at_once_are_those_one_by_one(crowd):
 
 
 @pytest.mark.slow
-@patient
+@many_names
 @given(rows(scores=st.floats(-1, 1)))
 @pytest.mark.parametrize("name", EVERY_NAME)
 def test_values_stay_within_the_limits_and_the_truth_reaches_the_better_one(name, columns):

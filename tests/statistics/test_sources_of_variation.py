@@ -345,7 +345,7 @@ def test_what_cannot_be_told_is_said(ours):
 # the study
 
 
-def called_worse(spreads, repetitions, groups=300):
+def called_worse(spreads, repetitions, groups=200):
     """The share of groups of equal solvers in which any is called worse, by how far a repetition moves each of them."""
     wrong = 0
     for seed in range(groups):

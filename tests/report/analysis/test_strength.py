@@ -237,7 +237,7 @@ def test_a_sound_search_is_certified(tmp_path, solver):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, 10))
+@pytest.mark.parametrize("number", (0, 6, 12, 18, 4))  # each way once, and each solver
 def test_a_crippled_search_is_found_out(tmp_path, number):
     how, solver = known_winners.way(number)
     why, loss = known_winners.weakened(solver, how, number, tmp_path)

@@ -34,7 +34,14 @@ from rankbench.statistics.estimates import Estimate
 
 pytestmark = pytest.mark.slow
 
-EVERY = [(name, full) for name in experiments.names() for full in (False, True)]
+
+def profiles():
+    """The full profile of every experiment, and the quick one of an experiment with each kind of figure."""
+    kinds = {experiments.load(name).figure.kind: name for name in experiments.names()}
+    return [(name, full) for name in experiments.names() for full in (True, False) if full or name in kinds.values()]
+
+
+EVERY = profiles()
 
 
 def between(low, high, *about):
