@@ -139,7 +139,7 @@ def on(
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
-    from rankbench.cli.showing import answered
+    from rankbench.cli.showing.answers import answered
     from rankbench.execution.isolation import Caps
     from rankbench.execution.run import Conditions
     from rankbench.own_data.fitting_choice import choice_for
@@ -184,7 +184,7 @@ def judge(
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
-    from rankbench.cli.showing import show_conventions, show_judgement
+    from rankbench.cli.showing.answers import show_conventions, show_judgement
 
     metrics = tuple(metric or ())
     if published:
@@ -228,7 +228,7 @@ def rank(
     Example: rankbench rank battles.parquet --by category --covariate length --scale elo --to board.html
     """
     from rankbench.api.ranking import rank as ranked
-    from rankbench.cli.showing import show_leaderboard
+    from rankbench.cli.showing.answers import show_leaderboard
 
     how: Any = {"intervals": intervals, "clusters": clusters, "scale": scale}  # checked where they are used
 

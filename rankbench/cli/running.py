@@ -114,7 +114,7 @@ def run(
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
-    from rankbench.cli.showing import preview_all, run_all
+    from rankbench.cli.showing.runs import preview_all, run_all
     from rankbench.execution.cluster.waiting import Waits
     from rankbench.execution.workplace import workplace_at
     from rankbench.records.cells import Selection
@@ -165,7 +165,7 @@ def verify(
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import is_archive, results_in
-    from rankbench.cli.showing import show_verification
+    from rankbench.cli.showing.runs import show_verification
     from rankbench.verification.verify import Extent, StudyFiles
 
     if sample < 1:
@@ -216,7 +216,7 @@ def tune(
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
-    from rankbench.cli.showing import tune_one
+    from rankbench.cli.showing.runs import tune_one
     from rankbench.experiments import Budget
     from rankbench.experiments.spaces import Tune, read_space
     from rankbench.planning.tuning import alone

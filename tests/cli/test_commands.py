@@ -22,7 +22,7 @@ from rankbench.api.session import Session, chosen_experiments
 from rankbench.api.terminal import Terminal
 from rankbench.cli import options
 from rankbench.cli.printer import show_sheet
-from rankbench.cli.showing import _using
+from rankbench.cli.showing.runs import _using
 from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions, Event, Run
@@ -178,7 +178,7 @@ def asked(monkeypatch, tmp_path):
         calls = []
         for verb in ("run_all", "preview_all", "tune_one"):
             called = lambda *given, verb=verb: calls.append((verb, *given)) or code  # noqa: E731
-            monkeypatch.setattr(f"rankbench.cli.showing.{verb}", called)
+            monkeypatch.setattr(f"rankbench.cli.showing.runs.{verb}", called)
         assert rankbench(monkeypatch, *arguments) == code
         ((verb, session, *given),) = calls
         return verb, session, given
@@ -808,7 +808,7 @@ def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, 
 def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monkeypatch, tmp_path):
     cell = prepared(tmp_path, TINY).plan.cells[0]
     assert _using(cell).startswith("to use it: rankbench run ")
-    monkeypatch.setattr("rankbench.cli.showing.experiments.names", lambda: [])
+    monkeypatch.setattr("rankbench.cli.showing.runs.experiments.names", lambda: [])
     assert _using(cell) == f"the best: {cell.solver_text}"
 
 

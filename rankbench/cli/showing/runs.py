@@ -1,53 +1,28 @@
-"""What the commands that train print, and their exit codes."""
+"""What `run`, `tune` and `verify` print, and their exit codes."""
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from rankbench import experiments
-from rankbench.api.anytime import compared
-from rankbench.api.judging import findings, judged
-from rankbench.api.refitting import kept_model
 from rankbench.api.session import Session, chosen_experiments
-from rankbench.cli.printer import folded, show_folded, show_sheet
+from rankbench.cli.printer import show_sheet
 from rankbench.cli.process import FAILED, INTERRUPTED, OK
 from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import complain, show
-from rankbench.data.splits import SPLITS
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
-from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard, sheet_of
-from rankbench.own_data.auditing import hints
-from rankbench.own_data.choosing import Choice
-from rankbench.own_data.experiment_file import experiment_of
-from rankbench.own_data.users_kept import Kept
-from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
-from rankbench.records.cells import Cell, Place, Selection, skip_lines
-from rankbench.records.studies import Entry, Study
+from rankbench.records.cells import Cell, Selection, skip_lines
+from rankbench.records.studies import Study
 from rankbench.report.analysis import power
-from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.analysis.verdicts import in_words, score_sheet, scoreboard
-from rankbench.report.render.answer import answer, answer_sheet, failed_trials, failures
+from rankbench.report.render.answer import failed_trials
 from rankbench.report.render.tables import sheet, strength_notes, timing_notes, verdict_notes
 from rankbench.report.study import stored_beyond
 from rankbench.verification.verify import Verification
-
-_WITH_VALUE = (
-    "--time",
-    "--seed",
-    "-j",
-    "--jobs",
-    "--threads",
-    "--timeout",
-    "--memory",
-    "--out",
-)  # options of `on` that `init` does not take
-_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--report", "--no-report")
 
 
 def run_all(session: Session, names: Sequence[str], report: bool) -> int:
@@ -64,10 +39,10 @@ def run_all(session: Session, names: Sequence[str], report: bool) -> int:
         if report and not session.conditions.join:
             session.report()
     except KeyboardInterrupt:
-        return _say_how_to_resume(session, chosen)
+        return say_how_to_resume(session, chosen)
     except Unfinished as error:
         complain(str(error))
-        _say_how_to_resume(session, chosen)
+        say_how_to_resume(session, chosen)
         return FAILED
     return OK if good else FAILED
 
@@ -81,97 +56,12 @@ def tune_one(session: Session, experiment: Experiment) -> int:
     try:
         found = session.execute(run)
     except KeyboardInterrupt:
-        return _say_how_to_resume(session, [experiment])
+        return say_how_to_resume(session, [experiment])
     show_sheet(f"{experiment.title}: trials, best first", trial_sheet(best_first(trials(found))))
     good = _show(session, run, found)
     for cell in run.plan.cells:
         show(_using(cell))
     return OK if good else FAILED
-
-
-def answered(session: Session, choice: Choice, materials: Materials, seconds: float | None, report: bool) -> int:
-    """Compare solvers on a user's own data and print which is best; returns the exit code."""
-    experiment = experiment_of(choice)
-    session.note_threads([experiment])
-    _say_what_is_compared(session, choice, seconds, materials)
-    try:
-        done = compared(session, experiment, seconds, materials)
-        found = done.study
-        show_sheet(f"{choice.data.written}, {choice.protocol.split}", answer_sheet(found))
-        show_folded(f"{answer(found)}.")
-        for line in (*weaknesses(found), *([done.missing] if done.missing else [])):
-            show_folded(f"{line}.")
-        for line in failures(found):
-            complain(line)
-        if found.results:
-            path = session.results.out / f"{found.name}.npz"
-            session.display.say(folded(kept_model(found, materials.view(choice.data), path)))
-        if report:
-            session.report()
-    except KeyboardInterrupt:
-        return _say_how_to_resume(session, [experiment])
-    session.display.say(f"to change it: {_as_init()}")
-    bad = any(map(_is_bad, found.entries)) or found.failed_trials
-    return OK if found.entries and not bad else FAILED
-
-
-def show_judgement(
-    session: Session, runs: Sequence[str], truth: str | None, how: Mapping[str, Any], report: bool
-) -> int:
-    """Judge runs and print what they cover, the table and the answer; returns the exit code."""
-    found = judged(session.results, runs, truth, **how)
-    for line in found.coverage:
-        show_folded(line)
-    study = found.study
-    show_sheet(study.experiment.title, answer_sheet(study))
-    show_folded(f"{answer(study)}.")
-    if report:
-        session.report()
-    session.display.say(f"all pairs: rankbench compare {study.name}; every number: rankbench table {study.name} --csv")
-    return OK
-
-
-def show_conventions(runs: Sequence[str], truth: str | None, metric: str, published: str) -> int:
-    """Print the conventions under which a run has a published number; returns the exit code."""
-    if len(runs) != 1:
-        raise UserError("--published is a number of one run", remedy="give that run alone")
-    found = findings(runs[0], truth, metric, published)
-    if not found[0].fits:
-        show_folded(f"no convention gives {published}; the nearest value is {found[0].value:.6f}:")
-    for one in found:
-        show_folded(f"{one.value:.6f}: {'; '.join(one.names)}")
-        show_folded(f"    {one.definition}")
-    return OK if found[0].fits else FAILED
-
-
-def show_leaderboard(
-    board: Leaderboard, judges: bool, propose: int, other: Leaderboard | None, to: Sequence[Path]
-) -> int:
-    """Print a leaderboard and what was asked for beside, and write it to files; returns the exit code."""
-    for path in to:
-        if path.suffix not in ENDINGS:
-            raise UserError(f"--to {path} has no ending of a leaderboard", remedy=f"known: {', '.join(ENDINGS)}")
-    for name, one in {"": board, **board.categories}.items():
-        show_sheet(f"{name}: {one.title}" if name else one.title, one.sheet)
-        for line in one.remarks:
-            show_folded(f"{line}.")
-    if judges:
-        show_sheet("Judges", sheet_of(board.judges()))
-    if propose:
-        show_sheet("Comparisons to ask for next", sheet_of(board.next(propose)))
-    if other is not None:
-        found = board.compare(other)
-        show_sheet("The other leaderboard's scores beside these", sheet_of(found))
-        show_folded(f"Kendall's tau between the two orders: {found.attrs['kendall']:.2f}.")
-    for path in to:
-        board.save(path)
-        show(f"wrote {path}")
-    return OK
-
-
-def _is_bad(entry: Entry) -> bool:
-    """Whether a training has failed; one that the time did not suffice for has not."""
-    return entry.good is None and entry.status != "pending"
 
 
 def preview_all(session: Session, names: Sequence[str]) -> int:
@@ -232,26 +122,7 @@ def _show_notes(session: Session, run: Run, found: Study) -> None:
         session.display.say(line)
 
 
-def _say_what_is_compared(session: Session, choice: Choice, seconds: float | None, materials: Materials) -> None:
-    """Print the data, the split with the users that it leaves out, and the solvers, before they are run."""
-    data = choice.data
-    view = materials.view(data)
-    kept = Kept.by(materials.split(Place(data, SPLITS.resolve(choice.protocol.split), 0)), view)
-    tuned = f"{choice.trials} trials or more of each" if choice.is_tuned else "not tuned"
-    time = "without a limit of time" if seconds is None else f"within {seconds:.0f} s (--time)"
-    lines = [
-        f"data: {choice.facts.text}",
-        f"split: {choice.protocol.split}: {choice.protocol.why}",
-        f"users: {kept.text}",
-        f"solvers: {', '.join(choice.solvers)}; {tuned}, {choice.repetitions} repetitions, {time}",
-        *(f"left out: {reason}" for reason in choice.left_out),
-        *(f"note: {finding.line}" for finding in hints(data, session.selection.seed, view)),
-    ]
-    for line in lines:
-        session.display.say(folded(line))
-
-
-def _say_how_to_resume(session: Session, chosen: Sequence[Experiment]) -> int:
+def say_how_to_resume(session: Session, chosen: Sequence[Experiment]) -> int:
     """Print how many results an interrupted run has kept and how to resume it; returns the exit code."""
     kept = sum(1 for experiment in chosen for _ in session.results.store(experiment.name).files())
     complain(f"stopped; finished cells kept: {kept}; resume with: {shlex.join(['rankbench', *_without_rerun()])}")
@@ -310,19 +181,6 @@ def _of_hidden(run: Run, found: Study) -> Iterator[str]:
     if count := stored_beyond(run.store, found.plan):
         name = found.name
         yield f"note: {count} more results of {name} are stored but not part of this run: rankbench status {name}"
-
-
-def _as_init() -> str:
-    """The command that writes this comparison's experiment file: the same, without what `init` does not take."""
-    kept, words = [], iter(sys.argv[2:])
-    for word in words:
-        name = word.partition("=")[0]
-        if name in _WITH_VALUE:
-            if "=" not in word:
-                next(words, None)
-        elif name not in _FLAGS:
-            kept.append(word)
-    return shlex.join(["rankbench", "init", *kept])
 
 
 def _using(cell: Cell) -> str:

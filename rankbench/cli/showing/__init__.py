@@ -1,0 +1,1 @@
+"""What the commands that train or judge print, and their exit codes: a module for each kind of them."""
