@@ -20,7 +20,7 @@ from contextlib import redirect_stdout
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from kernel_fuzzing import INTEGER, STUBS, Call, Change, Entry, Recorder, Repeater, entries, leaves, write
@@ -134,11 +134,11 @@ def findings(call: Call, repeater: Repeater, log: TextIO) -> Iterator[str]:
                 yield f"{what} was taken, though there is no such code"
 
 
-def forked(calls: Sequence[Call], log: Path) -> list[str]:
+def forked(calls: Sequence[Call], originals: Mapping[Entry, Any], log: Path) -> list[str]:
     """What a process of its own finds wrong with calls of one kernel; how it ended, unless it came to its end."""
     child = os.fork()
     if child == 0:
-        _try_all(calls, log)
+        _try_all(calls, originals, log)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     lines = log.read_text().splitlines()
     if code == -signal.SIGALRM:
@@ -147,12 +147,11 @@ def forked(calls: Sequence[Call], log: Path) -> list[str]:
     return wrong if code == 0 else [*wrong, f"{lines[-1]} ended its process with {code}"]
 
 
-def _try_all(calls: Sequence[Call], log: Path) -> None:
+def _try_all(calls: Sequence[Call], originals: Mapping[Entry, Any], log: Path) -> None:
     """Try all changes of these calls, and end the process."""
     if "asan" not in os.environ.get("LD_PRELOAD", ""):  # its own memory is far more; it has a limit for arrays
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with log.open("w") as lines, np.errstate(all="ignore"), threadpool_limits(limits=1, user_api="blas"):
-        originals = {entry: getattr(importlib.import_module(entry.module), entry.name) for entry in entries()}
         repeater = Repeater(originals, np.random.default_rng(0))
         for call in calls:
             signal.alarm(SECONDS)  # which ends the process, and no loop in C can keep it from that
@@ -169,8 +168,9 @@ def main(rounds: int, same: int, path: str) -> int:
     with_integers = {f"{entry.module}.{entry.name}" for entry in entries()} & {owner for owner, _ in parameters()}
     missing = with_integers - {f"{entry.module}.{entry.name}" for entry in calls}
     wrong = [f"{name} was never called" for name in sorted(missing)]
+    originals = {entry: getattr(importlib.import_module(entry.module), entry.name) for entry in entries()}
     for some in calls.values():
-        wrong += forked(some, log)
+        wrong += forked(some, originals, log)
     tried = sum(1 for some in calls.values() for call in some for _ in changes_of(call))
     print(*wrong, f"{tried} calls of {len(calls)} kernels", sep="\n")
     return min(1, len(wrong))
