@@ -1,13 +1,19 @@
-"""A comparison as an anytime run: cheap solvers first, a verdict after each part, and an end when the time is up."""
+"""A comparison as an anytime run: cheap solvers first, a verdict after each part, and an end when the time is up.
 
-from collections.abc import Iterator, Sequence
+In its first repetition no solver takes more than an equal share of the time that is left: one that would goes on after
+all others. Without this, one slow search would keep all solvers behind it from any verdict.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from time import monotonic
 
 import psutil
 
 from rankbench.api.session import Session
-from rankbench.execution.run import Run, TimeIsUp
+from rankbench.execution.run import Run, Tell, TimeIsUp
 from rankbench.experiments import Experiment
 from rankbench.own_data.contestants import tiers
 from rankbench.planning.materials import Materials
@@ -52,12 +58,17 @@ def usual_seconds(rows: int) -> float:
 
 
 def parts(solvers: Sequence[str], repetitions: int) -> list[Part]:
-    """The parts in their order: the first repetition of the cheapest solvers, all others of cheap ones, dear ones."""
-    by_cost = tiers(solvers)
-    cheap = tuple(solver for tier in by_cost[:_AT_ONCE] for solver in tier)
-    found = [Part(0, tier) for tier in by_cost[:_AT_ONCE]]
-    found += [Part(repetition, cheap) for repetition in range(1, repetitions)]
-    return [*found, *(Part(number, tier) for tier in by_cost[_AT_ONCE:] for number in range(repetitions))]
+    """The parts in their order: cheap solvers first, and of each group the first repetition before all others."""
+    cheapest, *others = tiers(solvers)
+    cheap, dear = [cheapest, *others[: _AT_ONCE - 1]], others[_AT_ONCE - 1 :]
+    found = [Part(0, cheapest), *_firsts(cheap[1:])]
+    found += [Part(repetition, tuple(chain(*cheap))) for repetition in range(1, repetitions)]
+    return [*found, *_firsts(dear), *(Part(number, tier) for tier in dear for number in range(1, repetitions))]
+
+
+def _firsts(groups: Iterable[tuple[str, ...]]) -> list[Part]:
+    """The first repetition of each solver by itself."""
+    return [Part(0, (solver,)) for solver in chain(*groups)]
 
 
 def compared(session: Session, experiment: Experiment, seconds: float | None, materials: Materials) -> Finished:
@@ -71,23 +82,54 @@ def compared(session: Session, experiment: Experiment, seconds: float | None, ma
 def finished(session: Session, run: Run) -> Finished:
     """Run the parts of a prepared comparison until all are done or its deadline is over."""
     run.open()
-    experiment = run.plan.experiment
-    total, said = len(run.to_run), ""
-    try:
-        with session.display.progress(experiment.name, total) as tell:
-            for part in _pending(run, parts(experiment.solvers, experiment.repetitions)):
-                run.execute(tell, part.has)
-                if (found := answer(run.study())) != said:  # the same sentence again says nothing new
-                    session.display.say(f"so far, {_done(run.study())}: {found}.")
-                    said = found
-    except TimeIsUp:
-        pass
+    experiment, said = run.plan.experiment, ""
+    with suppress(TimeIsUp), session.display.progress(experiment.name, len(run.to_run)) as tell:
+        for _ in _turns(run, tell, parts(experiment.solvers, experiment.repetitions)):
+            if (found := answer(run.study())) != said:  # the same sentence again says nothing new
+                session.display.say(f"so far, {_done(run.study())}: {found}.")
+                said = found
     return Finished(run.study(), _missing(run))
 
 
-def _pending(run: Run, listed: Sequence[Part]) -> Iterator[Part]:
-    """The parts of which something has still to run."""
-    return (part for part in listed if any(map(part.has, run.to_run)))
+def _turns(run: Run, tell: Tell, listed: Sequence[Part]) -> Iterator[None]:
+    """Run the parts in turn, and those of solvers that are slower than their share of the time after all others."""
+    slow: list[str] = []
+    for number, part in enumerate(listed):
+        quick = replace(part, solvers=tuple(solver for solver in part.solvers if solver not in slow))
+        if _is_pending(run, quick):
+            slow += _overdue(run, tell, quick, _share(run.conditions.deadline, listed[number:]))
+            yield
+    for part in (Part(each.repetition, (solver,)) for solver in slow for each in listed if solver in each.solvers):
+        if _is_pending(run, part):
+            run.execute(tell, part.has)
+            yield
+
+
+def _is_pending(run: Run, part: Part) -> bool:
+    """Whether something of a part has still to run."""
+    return any(map(part.has, run.to_run))
+
+
+def _share(deadline: float | None, listed: Sequence[Part]) -> float | None:
+    """When the time of the first of these parts is up: each solver has as much for its first repetition."""
+    if deadline is None or listed[0].repetition > 0:
+        return deadline
+    waiting = sum(len(part.solvers) for part in listed if part.repetition == 0)
+    return monotonic() + (deadline - monotonic()) * len(listed[0].solvers) / waiting
+
+
+def _overdue(run: Run, tell: Tell, part: Part, until: float | None) -> list[str]:
+    """Run a part until its time is up; the solvers that have not come to its end."""
+    given = run.conditions
+    run.conditions = replace(given, deadline=until)
+    try:
+        run.execute(tell, part.has)
+    except TimeIsUp:
+        if until == given.deadline:
+            raise
+    finally:
+        run.conditions = given
+    return [solver for solver in part.solvers if _is_pending(run, replace(part, solvers=(solver,)))]
 
 
 def _done(study: Study) -> str:

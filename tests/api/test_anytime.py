@@ -39,8 +39,9 @@ def started(out, deadline=None, solvers=("random", "sgd"), **changes):
 def test_the_first_repetition_of_cheap_solvers_is_first_and_dear_solvers_are_last():
     found = parts(("random", "mf", "sgd", "robirank", "lcr", "mine.py:Mine"), 3)
     cheap = ("random", "mf", "sgd", "mine.py:Mine")
-    assert found[:4] == [Part(0, ("random", "mf")), Part(0, ("sgd", "mine.py:Mine")), Part(1, cheap), Part(2, cheap)]
-    assert found[4:] == [Part(number, (dear,)) for dear in ("robirank", "lcr") for number in range(3)]
+    assert found[:3] == [Part(0, ("random", "mf")), Part(0, ("sgd",)), Part(0, ("mine.py:Mine",))]
+    assert found[3:7] == [Part(1, cheap), Part(2, cheap), Part(0, ("robirank",)), Part(0, ("lcr",))]
+    assert found[7:] == [Part(number, (dear,)) for dear in ("robirank", "lcr") for number in (1, 2)]
     assert parts(("random",), 1) == [Part(0, ("random",))]
 
 
@@ -67,11 +68,13 @@ def test_every_part_is_run_and_the_verdict_so_far_is_said_after_each(tmp_path):
 @pytest.mark.slow
 def test_at_the_deadline_the_run_ends_and_a_later_one_goes_on(tmp_path, monkeypatch):
     session, run = started(tmp_path, deadline=monotonic() + 600)
-    execute = Run.execute
+    execute, parts_run = Run.execute, []
 
     def late(self, tell, wanted):
+        if parts_run:
+            raise TimeIsUp
+        parts_run.append(wanted)
         execute(self, tell, wanted)
-        self.conditions = replace(self.conditions, deadline=monotonic() - 1)
 
     monkeypatch.setattr(Run, "execute", late)
     found = finished(session, run)
@@ -81,6 +84,25 @@ def test_at_the_deadline_the_run_ends_and_a_later_one_goes_on(tmp_path, monkeypa
     assert "random (1 of 2 repetitions)" in found.missing and "--time none, or a longer one, goes on" in found.missing
     assert [line[4] for line in answer_sheet(found.study).lines] == ["", "not finished"]
     assert finished(*started(tmp_path)).missing == ""
+
+
+@pytest.mark.slow
+def test_a_solver_that_takes_more_than_its_share_of_the_time_goes_on_after_all_others(tmp_path, monkeypatch):
+    session, run = started(tmp_path, deadline=monotonic() + 600, solvers=("random", "global", "sgd", "altsvm"))
+    execute, ran = Run.execute, []
+
+    def slow(self, tell, wanted):
+        solvers = sorted({cell.solver.name for cell in self.plan.planned if wanted(cell)})
+        ran.append((*solvers, round(self.conditions.deadline - monotonic(), -1)))
+        if solvers == ["sgd"] and self.conditions.deadline != run_deadline:
+            raise TimeIsUp
+        execute(self, tell, wanted)
+
+    run_deadline = run.conditions.deadline
+    monkeypatch.setattr(Run, "execute", slow)
+    assert finished(session, run).missing == ""
+    assert ran[:3] == [("global", "random", 300), ("sgd", 300), ("altsvm", 600)]
+    assert [names for *names, _ in ran[3:]] == [["altsvm", "global", "random"], ["sgd"], ["sgd"]]
 
 
 @pytest.mark.slow
