@@ -13,7 +13,7 @@ from names.things import OWN_FILE, THINGS
 from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
 from rankbench.names import settings_of
-from rankbench.names.user_files import digest_of
+from rankbench.names.user_files import class_from_file, digest_of
 from rankbench.solvers import SOLVERS
 
 
@@ -280,3 +280,13 @@ def test_a_file_that_vanishes_cannot_be_read_and_ctrl_c_while_importing_one_is_n
     path.write_text("raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         SOLVERS.make(f"{path}:Mine")
+
+
+def test_an_edit_of_equal_length_in_the_same_second_is_noticed_and_no_bytecode_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "edited.py"
+    for number in (1, 2):
+        file.write_text(f"class Mine:\n    number = {number}\n")
+        os.utime(file, (1_700_000_000, 1_700_000_000 + number / 4))  # bytecode is of a second and a length
+        assert class_from_file(f"{file}:Mine", "solver").number == number
+    assert list(tmp_path.iterdir()) == [file]
