@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data, over_data
 from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNDECIDED, Ours, Printed, reproduced
-from rankbench.statistics.variation import linear, together, variation
+from rankbench.statistics.variation import linear, student, together, variation
 
 
 @pytest.fixture(autouse=True)
@@ -210,6 +211,29 @@ def test_the_threshold_of_two_solvers_is_that_of_the_normal_distribution():
     assert bar == pytest.approx(1.96, abs=0.12)
     assert closer == pytest.approx(1.645, abs=0.1)
     assert thresholds(together(plain(20, 3, 500)))[0] > 3
+
+
+@pytest.mark.parametrize("count", [7, 20, 100])
+def test_the_repetitions_needed_are_the_fewest_that_would_show_the_difference(count):
+    values = plain(2, 4, 80)
+    values[0] += np.array([[0.9], [-0.8], [0.4], [-0.5]])  # repetitions matter most
+    group = together(values)
+    pairs = group.differences()
+    parts = {part: getattr(pairs, part)[0, 1] for part in ("mean", "by_user", "by_repetition", "by_cell", "freedom")}
+    enough = detectable(replace(pairs, **parts).at(80, count), thresholds(group)[0])
+    values[0] += 1.0001 * enough - (group.means[0] - group.means[1])
+    assert {each.repetitions_needed for each in ranked(values, "higher", 0.0).decisions} == {count}
+
+
+def test_one_repetition_does_not_tell_how_many_are_needed():
+    decisions = ranked(plain(2, 1, 80), "higher", 0.0).decisions
+    assert {(each.word, each.repetitions_needed) for each in decisions} == {(OPEN, None)}
+
+
+def test_quantiles_of_many_degrees_of_freedom_are_those_of_each():
+    degrees = np.random.default_rng(0).integers(1, 9, 50)
+    assert student(degrees, 1.96).tolist() == [float(student(int(one), 1.96)) for one in degrees]
+    assert student(2, 1.96) == pytest.approx(stats.t(2).isf(stats.norm.sf(1.96)))
 
 
 def test_a_stated_difference_shows_as_often_as_stated():
