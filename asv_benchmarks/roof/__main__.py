@@ -43,7 +43,7 @@ def options(words: list[str]) -> argparse.Namespace:
         "--share",
         type=float,
         default=1.0,
-        help="the share of each problem's size, and of the memory looked at; default: 1",
+        help="the share of each problem's size, and of the memory that is measured; default: 1",
     )
     found = parser.parse_args(words)
     if found.repeats < 1:

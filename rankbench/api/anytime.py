@@ -1,10 +1,11 @@
 """A comparison as an anytime run: cheap solvers first, a verdict after each part, and an end when the time is up.
 
-In its first repetition no solver takes more than an equal share of the time that is left: one that would goes on after
-all others. Without this, one slow search would keep all solvers behind it from any verdict.
+As long as solvers have not begun, no part takes more of the time that is left than an equal share of it for each of its
+solvers; one that would goes on after all others. Without this, one slow search would keep all solvers behind it from
+any verdict.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,7 +22,7 @@ from rankbench.records.cells import Cell
 from rankbench.records.studies import Study
 from rankbench.report.render.answer import answer
 
-_AT_ONCE = 2  # groups of cheap solvers whose repetitions all come before the solvers of the next group
+_AT_ONCE = 2  # groups of cheap solvers whose repetitions all come before the solvers of the others
 _ROWS_A_SECOND = 20_000 / 60  # of a data set, in the time that a comparison takes unless the user says otherwise
 _SHORTEST, _LONGEST = 60.0, 1800.0
 _MOST_JOBS = 8
@@ -58,17 +59,13 @@ def usual_seconds(rows: int) -> float:
 
 
 def parts(solvers: Sequence[str], repetitions: int) -> list[Part]:
-    """The parts in their order: cheap solvers first, and of each group the first repetition before all others."""
+    """The parts in their order: the first repetition of each cheap solver, their others, dear solvers one by one."""
     cheapest, *others = tiers(solvers)
-    cheap, dear = [cheapest, *others[: _AT_ONCE - 1]], others[_AT_ONCE - 1 :]
-    found = [Part(0, cheapest), *_firsts(cheap[1:])]
-    found += [Part(repetition, tuple(chain(*cheap))) for repetition in range(1, repetitions)]
-    return [*found, *_firsts(dear), *(Part(number, tier) for tier in dear for number in range(1, repetitions))]
-
-
-def _firsts(groups: Iterable[tuple[str, ...]]) -> list[Part]:
-    """The first repetition of each solver by itself."""
-    return [Part(0, (solver,)) for solver in chain(*groups)]
+    cheap = tuple(chain(*others[: _AT_ONCE - 1]))
+    found = [Part(0, cheapest), *(Part(0, (solver,)) for solver in cheap)]
+    found += [Part(number, (*cheapest, *cheap)) for number in range(1, repetitions)]
+    dear = chain(*others[_AT_ONCE - 1 :])
+    return [*found, *(Part(number, (solver,)) for solver in dear for number in range(repetitions))]
 
 
 def compared(session: Session, experiment: Experiment, seconds: float | None, materials: Materials) -> Finished:
@@ -92,12 +89,12 @@ def finished(session: Session, run: Run) -> Finished:
 
 
 def _turns(run: Run, tell: Tell, listed: Sequence[Part]) -> Iterator[None]:
-    """Run the parts in turn, and those of solvers that are slower than their share of the time after all others."""
+    """Run the parts in turn, and what is left of those that took more than their share of the time after all others."""
     slow: list[str] = []
-    for number, part in enumerate(listed):
-        quick = replace(part, solvers=tuple(solver for solver in part.solvers if solver not in slow))
-        if _is_pending(run, quick):
-            slow += _overdue(run, tell, quick, _share(run.conditions.deadline, listed[number:]))
+    for number, each in enumerate(listed):
+        part = replace(each, solvers=tuple(solver for solver in each.solvers if solver not in slow))
+        if _is_pending(run, part):
+            slow += _overdue(run, tell, part, _end_of_turn(run.conditions.deadline, part, listed[number + 1 :]))
             yield
     for part in (Part(each.repetition, (solver,)) for solver in slow for each in listed if solver in each.solvers):
         if _is_pending(run, part):
@@ -110,16 +107,17 @@ def _is_pending(run: Run, part: Part) -> bool:
     return any(map(part.has, run.to_run))
 
 
-def _share(deadline: float | None, listed: Sequence[Part]) -> float | None:
-    """When the time of the first of these parts is up: each solver has as much for its first repetition."""
-    if deadline is None or listed[0].repetition > 0:
+def _end_of_turn(deadline: float | None, part: Part, later: Sequence[Part]) -> float | None:
+    """When a part has had its share of the time that is left, which it shares with solvers that have not begun."""
+    waiting = sum(len(one.solvers) for one in later if one.repetition == 0)
+    if deadline is None or not waiting:
         return deadline
-    waiting = sum(len(part.solvers) for part in listed if part.repetition == 0)
-    return monotonic() + (deadline - monotonic()) * len(listed[0].solvers) / waiting
+    left = deadline - monotonic()
+    return deadline - left * waiting / (len(part.solvers) + waiting)
 
 
 def _overdue(run: Run, tell: Tell, part: Part, until: float | None) -> list[str]:
-    """Run a part until its time is up; the solvers that have not come to its end."""
+    """Run a part until its turn ends; the solvers that have not come to its end by then."""
     given = run.conditions
     run.conditions = replace(given, deadline=until)
     try:
@@ -127,9 +125,10 @@ def _overdue(run: Run, tell: Tell, part: Part, until: float | None) -> list[str]
     except TimeIsUp:
         if until == given.deadline:
             raise
+        return [solver for solver in part.solvers if _is_pending(run, replace(part, solvers=(solver,)))]
     finally:
         run.conditions = given
-    return [solver for solver in part.solvers if _is_pending(run, replace(part, solvers=(solver,)))]
+    return []
 
 
 def _done(study: Study) -> str:

@@ -1,6 +1,6 @@
 """The values for each repetition and user behind a measured mean."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,12 @@ class Sample:
         totals = (np.nan_to_num(self.values) * weights).sum(axis=1)
         with np.errstate(invalid="ignore"):
             return float((totals / weights.sum(axis=1)).mean())
+
+
+def shared_by(samples: Iterable[Sample]) -> tuple[int, ...]:
+    """The repetitions that all of the samples have."""
+    first, *others = samples
+    return tuple(number for number in first.repetitions if all(number in one.repetitions for one in others))
 
 
 def common(samples: Mapping[Any, Sample]) -> tuple[int, ...]:

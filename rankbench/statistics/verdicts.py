@@ -12,7 +12,7 @@ from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
 from rankbench.statistics.decisions import WORSE, Decision, foreseen, pairwise, ranked, undecided
 from rankbench.statistics.estimates import Estimate, mean_of_users
-from rankbench.statistics.samples import Sample, common
+from rankbench.statistics.samples import Sample, common, shared_by
 
 Key = TypeVar("Key")
 Range = tuple[float, float]
@@ -43,8 +43,7 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
 
     Solvers are compared on the repetitions that most of them have; those with others are open.
     """
-    known = _with_values(samples)
-    shared = common(known)
+    known, shared = _with_values(samples), compared_on(samples)
     whole = [name for name, sample in known.items() if set(shared) <= set(sample.repetitions)]
     values, weights = _stacked([known[name].only(shared) for name in whole])
     found = ranked(values, better, margin, weights, limits) if whole else None
@@ -68,6 +67,11 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
     }
 
 
+def compared_on(samples: Mapping[Key, Sample]) -> tuple[int, ...]:
+    """The repetitions that the verdicts on these solvers rest on."""
+    return common(_with_values(samples))
+
+
 def between(samples: Mapping[Key, Sample], better: str, margin: float | None = None, limits: Range | None = None,
             families: int = 1) -> dict[tuple[Key, Key], Decision]:  # fmt: skip
     """The decision on each solver against each one before it, over the repetitions that both have.
@@ -75,9 +79,7 @@ def between(samples: Mapping[Key, Sample], better: str, margin: float | None = N
     Groups whose errors are to add up to 5 % are as many `families`.
     """
     names = list(samples)
-    shared = tuple(
-        number for number in samples[names[0]].repetitions if all(number in samples[name].repetitions for name in names)
-    )
+    shared = shared_by(samples.values())
     if len(names) > 2 and any(samples[name].repetitions != shared for name in names):
         found: dict[tuple[Key, Key], Decision] = {}
         for first, two in combinations(names, 2):
@@ -93,8 +95,7 @@ def power(
     samples: Mapping[Key, Sample], better: str, counts: Sequence[int], limits: Range | None = None
 ) -> list[float]:
     """For each number of repetitions, the difference from the best that would show with a probability of .8."""
-    known = _with_values(samples)
-    shared = common(known)
+    known, shared = _with_values(samples), compared_on(samples)
     whole = [sample.only(shared) for sample in known.values() if set(shared) <= set(sample.repetitions)]
     values, weights = _stacked(whole)
     return foreseen(values, better, counts, weights, limits)

@@ -672,9 +672,15 @@ def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_help_imports_nothing_that_takes_time():
-    heavy = ["numpy", "scipy", "pandas", "matplotlib", "plotly"]
-    script = f"import sys, rankbench.cli; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("module", "others"),
+    [
+        ("rankbench.cli", ["numpy", "scipy", "pandas", "matplotlib", "plotly"]),
+        ("rankbench.cli.showing.runs", ["rankbench.judging", "rankbench.leaderboards", "rankbench.own_data.auditing"]),
+    ],
+)
+def test_help_and_run_import_nothing_that_they_have_no_use_for(module, others):
+    script = f"import sys, {module}; print([name for name in {others} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -92,8 +92,10 @@ def test_an_unknown_key_of_the_full_profile_is_named():
         experiments.read("x", "x.toml", text)
 
 
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("name", [name for name in experiments.names() if experiments.load(name).tune])
+TUNED = [(name, full) for name in experiments.names() for full in (False, True) if experiments.load(name, full).tune]
+
+
+@pytest.mark.parametrize(("name", "full"), TUNED)
 def test_a_tuned_experiment_gives_every_solver_as_many_trials(name, full):
     found = experiments.load(name, full)
     rng = np.random.default_rng(0)
@@ -101,7 +103,7 @@ def test_a_tuned_experiment_gives_every_solver_as_many_trials(name, full):
     assert set(trials.values()) == {found.tune.trials}
 
 
-@pytest.mark.parametrize("name", [name for name in experiments.names() if experiments.load(name).tune])
+@pytest.mark.parametrize("name", [name for name, full in TUNED if full])
 def test_the_full_profile_tries_penalties_far_enough_apart_that_its_rows_are_not_marked(name):
     tune = experiments.load(name, full=True).tune
     for solver, space in tune.space.items():

@@ -225,11 +225,6 @@ def test_the_repetitions_needed_are_the_fewest_that_would_show_the_difference(co
     assert {each.repetitions_needed for each in ranked(values, "higher", 0.0).decisions} == {count}
 
 
-def test_one_repetition_does_not_tell_how_many_are_needed():
-    decisions = ranked(plain(2, 1, 80), "higher", 0.0).decisions
-    assert {(each.word, each.repetitions_needed) for each in decisions} == {(OPEN, None)}
-
-
 def test_quantiles_of_many_degrees_of_freedom_are_those_of_each():
     degrees = np.random.default_rng(0).integers(1, 9, 50)
     assert student(degrees, 1.96).tolist() == [float(student(int(one), 1.96)) for one in degrees]

@@ -12,7 +12,7 @@ from rankbench.report.analysis.evidence import by_place, key_of, limits_of, samp
 from rankbench.report.analysis.strength import fair
 from rankbench.report.render.tables import Sheet, csv_text
 from rankbench.report.study import mean_seconds
-from rankbench.statistics import Sample
+from rankbench.statistics import Sample, shared_by
 from rankbench.statistics import between as of_pairs
 from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, Decision
 
@@ -190,13 +190,14 @@ def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]]
             study.name, one.place, first, second, measure.label, own.mean(), other_own.mean(),
             apart.mean, apart.low, apart.high, decision.p, word, decision.margin, decision.chance,
             decision.chance_low, decision.chance_high, wins, ties, losses, apart.users, apart.repetitions,
-            scope_of((one, other)), "" if why else decision.settled_by, why or decision.reason, speed,
+            scope_of((one, other), shared_by((own, other_own))), "" if why else decision.settled_by,
+            why or decision.reason, speed,
         )  # fmt: skip
 
 
 def _counted(one: Sample, other: Sample, sign: float) -> tuple[int, int, int]:
     """For how many users the second one is better, as good and worse, by the mean over the common repetitions."""
-    shared = tuple(number for number in one.repetitions if number in other.repetitions)
+    shared = shared_by((one, other))
     if not shared:
         return 0, 0, 0
     apart = sign * (other.only(shared).values - one.only(shared).values)

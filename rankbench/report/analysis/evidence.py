@@ -1,6 +1,6 @@
 """What the values of users and repetitions say of the solvers of a study: intervals, verdicts, what could be seen."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from rankbench.records.results import pairs_of
 from rankbench.records.store import values_of
 from rankbench.records.studies import Group, Study
 from rankbench.report.study import cached_by_study
-from rankbench.statistics import Sample, Verdict, verdicts
+from rankbench.statistics import Sample, Verdict, compared_on, verdicts
 from rankbench.statistics.decisions import OPEN
 
 GroupKey = tuple[object, ...]
@@ -96,10 +96,10 @@ def key_of(group: Group) -> GroupKey:
     return (*group.key, group.threads)
 
 
-def scope_of(groups: Iterable[Group]) -> str:
-    """What differs between the repetitions of these groups, and thus what a verdict on them speaks of."""
-    results = [result for group in groups for result in group.good]
-    if len({result.cell.place.repetition for result in results}) < 2:
+def scope_of(groups: Iterable[Group], repetitions: Collection[int]) -> str:
+    """What differs between the repetitions that these groups are compared on, and thus what a verdict speaks of."""
+    results = [result for group in groups for result in group.good if result.cell.place.repetition in repetitions]
+    if len(repetitions) < 2:
         return "with these runs" if any(result.cell.is_judged for result in results) else "on this split"
     alike = {result.cell.split_hash for result in results}
     held = {source for result in results for source in result.cell.place.held}
@@ -113,12 +113,11 @@ def scope_of(groups: Iterable[Group]) -> str:
 def _of_place(study: Study, members: Sequence[Group]) -> Iterator[Evidence]:
     """The evidence of each metric on one data set and split."""
     known = {key_of(group): samples(study, group) for group in members}
-    scope = scope_of(members)
     for measure in study.measures:
         own = {key: of_group[measure.label] for key, of_group in known.items() if measure.label in of_group}
         if own:
             margin, limits = study.experiment.margin(measure.label), limits_of(measure)
-            found = verdicts(own, measure.better, margin, limits)
+            found, scope = verdicts(own, measure.better, margin, limits), scope_of(members, compared_on(own))
             yield Evidence(members[0].place, measure.label, scope, found)
 
 

@@ -4,12 +4,13 @@ import csv
 import io
 
 import pytest
-from helpers import TINY, ran, rankbench, tuned
+from helpers import TINY, altered, ran, rankbench, tiny, tuned
 
 import rankbench as package
 from rankbench.experiments.spaces import Tune
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
+from rankbench.report.analysis.comparison import within
 from rankbench.report.analysis.evidence import evidence, scope_of
 from rankbench.report.analysis.variance import COLUMNS, share_sheet, shares_of, shares_to_csv
 from rankbench.report.study import study
@@ -74,7 +75,7 @@ def test_the_scope_of_a_run_says_what_it_draws_anew(tmp_path):
         "with new starts on this split",
         "with new searches on this split",
     ]
-    assert scope_of([]) == "on this split"
+    assert scope_of([], ()) == "on this split"
 
 
 def test_the_table_is_printed_as_markdown_csv_latex_and_in_the_report(folder, found, monkeypatch, capsys):
@@ -103,3 +104,13 @@ def test_of_one_repetition_there_is_no_table_and_the_remedy_is_said(tmp_path, mo
     assert package.outcome("tiny", out=tmp_path).variance().empty
     assert rankbench(monkeypatch, "table", "tiny", "--what", "variance", "--out", str(tmp_path)) == 2
     assert "has no two repetitions" in (said := capsys.readouterr().err) and "-r 2" in said
+
+
+def test_the_scope_is_that_of_the_repetitions_that_are_compared(tmp_path):
+    whole = ran(tmp_path, tiny(solvers=("random", "global", "sgd"), repetitions=2)).study()
+    partial = altered(whole, entries=[
+        entry for entry in whole.entries if entry.cell.place.repetition == 0 or entry.cell.solver.name == "sgd"
+    ])  # fmt: skip
+    for one_study, scope in ((whole, "on new data of this kind"), (partial, "on this split")):
+        assert {one.scope for one in evidence(one_study).values()} == {scope}
+        assert {one.scope for one in within(one_study)} == {scope}
