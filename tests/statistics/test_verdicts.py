@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
-from rankbench.statistics import Sample, between, power, verdicts
+from rankbench.statistics import Sample, between, power, shared_by, verdicts
 from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, _shaped, ranked, thresholds, words
 from rankbench.statistics.estimates import mean_of_users
 from rankbench.statistics.variation import Together
@@ -118,6 +118,11 @@ def test_pairs_with_other_repetitions_are_compared_on_those_that_both_have():
     assert found["c", "a"].difference.repetitions == 3
     apart = between({0: several(rows[0][0]), 1: Sample.of({1: rows[0][0]})}, "higher")[1, 0]
     assert apart.word == OPEN and apart.reason == "no user has a value"
+
+
+def test_shared_repetitions_are_those_of_all():
+    samples = [Sample.of(dict.fromkeys(numbers, np.zeros(2))) for numbers in ((2, 0, 1), (0, 1), (1, 2))]
+    assert shared_by(samples) == (1,) and shared_by(samples[:2]) == (0, 1) and shared_by(samples[1:2]) == (0, 1)
 
 
 def test_wrong_samples_are_refused():
