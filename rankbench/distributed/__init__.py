@@ -5,7 +5,7 @@ users with all that a solver keeps for them: their vectors, dual variables and r
 stay and never moves. P belongs to the algorithm: other P give other bits. The number of processes does not.
 
 **An executor** (`contract.Executor`) keeps the parts and calls functions on them. `InProcess` has all of them in this
-process, one after another: it is used without a cluster, and is the oracle of the tests. `teams.Team` has them in the
+process, one after another; training without parts is training with one of them there. `teams.Team` has them in the
 processes of a team, each of which holds a range of the parts. A solver is a driver's loop over an executor, and cannot
 tell the two apart.
 

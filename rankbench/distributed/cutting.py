@@ -15,7 +15,7 @@ V = TypeVar("V", bound=Ratings | Comparisons)
 
 def edges_of(view: Ratings | Comparisons, parts: int, solver: str) -> Int64s:
     """Where each part's users begin, and the number of users: each part has a user, and about as many rows."""
-    if parts > view.n_users:
+    if parts > max(view.n_users, 1):
         problem = f"partitions={parts} is above the number of users, {view.n_users}"
         raise UserError(problem, subject=solver, remedy="lower partitions")
     even = np.searchsorted(view.indptr, np.arange(1, parts) * (len(view) / parts))

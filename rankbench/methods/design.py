@@ -1,6 +1,7 @@
 """The matrix of item features as solvers of factors multiply by it: dense, sparse, or the identity."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,19 +18,19 @@ from rankbench.kernels.solvers import frsvm as kernel
 class Design:
     """The matrix X of item features, dense, sparse or the identity, with its products on several threads."""
 
-    n_items: int
     features: Features | SingleFeatures | None
-    rows: SparseRows | None  # those of X and of its transpose, where X is sparse
-    columns: SparseRows | None
+    n_items: int
     threads: int
 
-    @classmethod
-    def of(cls, features: Features | SingleFeatures | None, n_items: int, threads: int) -> "Design":
-        """The design of these features, or of none."""
-        if isinstance(features, SparseFeatures):
-            rows, columns = (sparse_rows(*parts) for parts in (features.compressed(), features.compressed_columns()))
-            return cls(n_items, features, rows, columns, threads)
-        return cls(n_items, features, None, None, threads)
+    @cached_property
+    def rows(self) -> SparseRows | None:
+        """The rows of X as the kernels take them, where X is sparse."""
+        return sparse_rows(*self.features.compressed()) if isinstance(self.features, SparseFeatures) else None
+
+    @cached_property
+    def columns(self) -> SparseRows | None:
+        """The columns of X, likewise."""
+        return sparse_rows(*self.features.compressed_columns()) if isinstance(self.features, SparseFeatures) else None
 
     @property
     def width(self) -> int:

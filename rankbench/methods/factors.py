@@ -107,3 +107,8 @@ def total_loss(loss: Code, comparisons: ComparisonRows, users: Floats, items: Fl
 def seed_of(rng: np.random.Generator) -> int:
     """A random seed for the generators of a parallel pass."""
     return int(rng.integers(2**63))
+
+
+def streams_of(rng: np.random.Generator, parts: int) -> list[np.random.Generator]:
+    """A random stream for each part, drawn from one; a single part has this one itself."""
+    return [rng] if parts == 1 else [np.random.default_rng(seed_of(rng)) for _ in range(parts)]

@@ -20,7 +20,6 @@ from rankbench.execution.training import fit
 from rankbench.kernels.methods import entries
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
-from rankbench.methods.design import Design
 from rankbench.methods.losses import CODES, LOSSES
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers import frsvm
@@ -295,28 +294,27 @@ def test_features_with_nan_or_another_number_of_rows_are_refused():
 
 
 def from_the_same_start(solver: FRSVM, train: View, epochs: int) -> tuple[list[float], list[float]]:
-    """The objectives of as many epochs in one process and with the users in parts, from the same U and V."""
-    whole = replace(solver, partitions=1)
-    design = Design.of(solver._features(train), train.n_items, 1)
-    fit = frsvm._Fit(whole, PairTasks.of(train, 1, CODES[solver.loss]), design, 1)
-    basis, users = fit.spectral(np.random.default_rng(0))
-    executor = InProcess()
-    spread = frsvm._SpreadFit(solver, executor, train, 1, np.random.default_rng(0))
-    executor.ask(put, {part: (users[slice(*ends)],) for part, ends in enumerate(pairwise(spread.edges))})
-    other, found = basis.copy(), ([], [])
-    for _ in range(epochs):
-        basis = fit.basis_step(basis, users)
-        fit.users_step(basis, users)
-        basis, users = frsvm._balanced(basis, users, solver.rank)
-        other = spread.users_step(spread.basis_step(other))
-        found[0].append(fit.objective(basis, users))
-        found[1].append(spread.objective(other))
-    return found
+    """The objectives of as many epochs with the users in one part and in several, from the same U and V."""
+    made_fits, executors = [], (InProcess(), InProcess())
+    for number, executor in zip((1, solver.partitions), executors, strict=True):
+        whole = replace(solver, partitions=number)
+        made_fits.append(frsvm._Fit(whole, executor, train, 1, np.random.default_rng(0)))
+    basis = made_fits[0].spectral()
+    (users,) = made_fits[0].model(basis).users.pieces()
+    executors[1].ask(put, {part: (users[slice(*ends)],) for part, ends in enumerate(pairwise(made_fits[1].edges))})
+    found = []
+    for made in made_fits:
+        now, objectives = basis.copy(), []
+        for _ in range(epochs):
+            now = made.users_step(made.basis_step(now))
+            objectives.append(made.objective(now))
+        found.append(objectives)
+    return found[0], found[1]
 
 
 def put(part, users):
     """Give a part's users these vectors."""
-    part.users[:] = users
+    part.users[:, : users.shape[1]] = users
 
 
 @pytest.mark.parametrize("view", VIEWS)
