@@ -12,6 +12,7 @@ from rankbench.core.contract import Solver
 from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS
 from rankbench.data.views import Ratings, offer
+from rankbench.distributed.in_process import InProcess
 from rankbench.kernels import build_info, level
 from rankbench.kernels.models import gram, scoring
 from rankbench.kernels.shared.rows import SparseRows
@@ -176,9 +177,9 @@ def orders(ratings: Ratings, rng: np.random.Generator) -> None:
 
 def machines(ratings: Ratings, rng: np.random.Generator) -> None:
     """The certificates of AltSVM's halves."""
-    state = Machines.of(AltSVM(rank=1), ratings.comparisons(), rng, 1)
+    state = Machines(AltSVM(rank=1), InProcess(), ratings.comparisons(), rng, 1)
     if len(state.train):
-        state.fit_items(rng)
+        state.fit_items()
         state.gap("items")
         state.gap("users")
 

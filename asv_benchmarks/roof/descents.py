@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 from ready import DOUBLE, Case, Ready, all_pairs, drawn_pairs, factors, ratings, steps_of
 
+from rankbench.distributed.in_process import InProcess
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import altsvm, robirank, sqlrank
 from rankbench.methods.factors import whole_lanes
-from rankbench.solvers.altsvm import AltSVM, Machines
+from rankbench.solvers.altsvm import AltSVM, Machines, Part
 from rankbench.solvers.bpr import BPR
 from rankbench.solvers.robirank import wishes_of
 from rankbench.solvers.sgd import SGD
@@ -37,15 +38,22 @@ def _bpr(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, sizes, 20 * n, DOUBLE * (width + 1) * train.n_items, 4 * n / train.n_users)
 
 
-def _machines(rank: int, schedule: str, share: float) -> Machines:
-    state = Machines.of(AltSVM(rank, lam=100.0, schedule=schedule), all_pairs(share), np.random.default_rng(0), 1)
-    state.fit_items(np.random.default_rng(1))
-    state.fit_users(np.random.default_rng(2))
-    return state
+def _part(rank: int, schedule: str, share: float) -> Part:
+    """All comparisons with their vectors and dual variables, after a round."""
+    executor, solver = InProcess(), AltSVM(rank, lam=100.0, schedule=schedule)
+    machines = Machines(solver, executor, all_pairs(share), np.random.default_rng(0), 1)
+    machines.fit_items()
+    machines.fit_users()
+    part: Part = executor.ask(_itself, {0: ()})[0]
+    return part
+
+
+def _itself(part: Part) -> Part:
+    return part
 
 
 def _altsvm(rank: int, share: float) -> Ready:
-    state = _machines(rank, "tournament", share)
+    state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
 
     def call() -> None:
@@ -65,14 +73,14 @@ def _altsvm(rank: int, share: float) -> Ready:
 
 
 def _altsvm_users(rank: int, share: float) -> Ready:
-    state = _machines(rank, "tournament", share)
+    state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
 
     def call() -> None:
         """A pass over the comparisons, user by user."""
         altsvm.users_pass(
             box=state.box,
-            comparisons=state.rows,
+            comparisons=state.train.rows,
             duals=state.duals,
             vectors=state.vectors,
             passes=1,
@@ -85,7 +93,7 @@ def _altsvm_users(rank: int, share: float) -> Ready:
 
 
 def _altsvm_random(rank: int, share: float) -> Ready:
-    state, rng = _machines(rank, "random", share), np.random.default_rng(3)
+    state, rng = _part(rank, "random", share), np.random.default_rng(3)
     n, width = len(state.train), whole_lanes(rank)
 
     def call() -> None:

@@ -152,8 +152,8 @@ class NeedsMore(Protocol):
 class Executor(Protocol):
     """Keeps the parts of a training set, in this process or in several, and calls functions on them.
 
-    Functions and what they are given may travel to other processes: functions are those of a module, and a part is the
-    first argument of each. They may change their part.
+    Functions and what they are given may travel to other processes: functions are those of a module or methods of the
+    parts' class, and a part is the first argument of each. They may change their part.
     """
 
     def place(self, make: Callable[..., Any], own: Sequence[tuple[Any, ...]], *shared: Any) -> None:

@@ -58,6 +58,11 @@ class ScatteredUsers:
         for part in range(len(self.edges) - 1):
             yield self.executor.ask(_all_of, {part: ()}, self.vectors)[part]
 
+    def gathered(self) -> Floats:
+        """The vectors of all users in this process; those of a single part as they are."""
+        pieces = list(self.pieces())
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
     def mean(self) -> Floats:
         """The mean vector of all users."""
         total: Floats = self.executor.total(_sum_of, self.vectors)[0]
@@ -89,7 +94,7 @@ class ScatteredFactors:
 
     def gathered(self) -> Factors:
         """The plain model, in this process."""
-        return Factors(np.concatenate(list(self.users.pieces())), self.items)
+        return Factors(self.users.gathered(), self.items)
 
     def digest(self) -> str:
         """The hash of the plain model's arrays."""
@@ -122,7 +127,7 @@ class ScatteredFeatureFactors:
 
     def gathered(self) -> FeatureFactors:
         """The plain model, in this process."""
-        return self._with(np.concatenate(list(self.users.pieces())))
+        return self._with(self.users.gathered())
 
     def digest(self) -> str:
         """The hash of the plain model's arrays."""

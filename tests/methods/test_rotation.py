@@ -12,7 +12,7 @@ from rankbench.core.contract import Ints
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
 from rankbench.methods.rotation import Rotation, rotation
-from rankbench.solvers.altsvm import AltSVM, Machines
+from rankbench.solvers.altsvm import AltSVM, planned
 from rankbench.solvers.sgd import rotation_of
 
 
@@ -108,8 +108,7 @@ def test_no_two_tasks_of_a_round_touch_the_same_row_of_any_data(train, parts):
 
 @given(compared(), st.integers(1, 17))
 def test_no_two_tasks_of_a_round_of_altsvm_touch_the_same_item(train, groups):
-    machines = Machines.of(AltSVM(rank=1, groups=groups), train, np.random.default_rng(0), 1)
-    plan = machines.plan
+    plan = planned(AltSVM(rank=1, groups=groups), train, np.random.default_rng(0))
     tasks = [plan.records[first:end] for first, end in pairwise(plan.starts)]
     held = [[(np.append(own["better"], own["worse"]),) for own in tasks[first:end]] for first, end in plan.rounds]
     assert conflicts(held) == []

@@ -23,7 +23,7 @@ from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.metrics import evaluate
 from rankbench.solvers import altsvm
-from rankbench.solvers.altsvm import AltSVM, Machines, SpreadMachines, item_groups
+from rankbench.solvers.altsvm import AltSVM, Machines, Part, item_groups
 
 LOSSES = {"squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2, "hinge": lambda m: np.maximum(0, 1 - m)}
 SCHEDULES = ("tournament", "partitioned", "hogwild", "atomic", "random")
@@ -84,6 +84,15 @@ def run(solver: AltSVM, train: Comparisons, steps: int, threads: int = 1) -> Ite
     return islice(solver.steps(train, np.random.default_rng(0), threads), steps)
 
 
+def started(solver: AltSVM, train: Comparisons) -> Machines:
+    """The start of a fit in this process."""
+    return Machines(solver, InProcess(), train, np.random.default_rng(0), 1)
+
+
+def users_of(machines: Machines) -> Floats:
+    return machines.model().gathered().users
+
+
 class Half(NamedTuple):
     """Where a half has left both sides."""
 
@@ -95,18 +104,17 @@ class Half(NamedTuple):
 
 def course(solver: AltSVM, train: Comparisons) -> Iterator[Half]:
     """The start, whose gap is not a number, then the halves that `steps` runs through, each with its certificate."""
-    rng = np.random.default_rng(0)
-    machines = Machines.of(solver, train, rng, 1)
+    machines = started(solver, train)
 
     def now(gap: float) -> Half:
-        model = machines.model()
+        model = machines.model().gathered()
         return Half(model.users.copy(), model.items.copy(), machines.objective(), gap)
 
     yield now(np.nan)
     while True:
-        machines.fit_items(rng)
+        machines.fit_items()
         yield now(machines.gap("items"))
-        machines.fit_users(rng)
+        machines.fit_users()
         yield now(machines.gap("users"))
 
 
@@ -398,19 +406,22 @@ def test_once_vectors_were_worse_than_zeros_both_sides_are_looked_at_in_every_ro
 
 @pytest.mark.parametrize(("side", "halvings"), [("items", 0), ("users", 0), ("items", 5), ("users", 5)])
 def test_vectors_are_halved_until_they_are_no_worse_than_zeros(side, halvings, halves):
-    train, rng = halves[0], np.random.default_rng(0)
-    machines = Machines.of(AltSVM(rank=3, lam=30), train, rng, 1)
+    train = halves[0]
+    machines = started(AltSVM(rank=3, lam=30), train)
     for _ in range(10):
-        machines.fit_items(rng)
-        machines.fit_users(rng)
-    block = machines.users if side == "users" else machines.items
-    right = block.copy()
+        machines.fit_items()
+        machines.fit_users()
+
+    def block() -> Floats:
+        return machines.executor.ask(Part.shown, {0: ()})[0] if side == "users" else machines.items
+
+    right = block().copy()
     while machines.losses() + 15 * machines.size(side) < len(train):
-        block *= 2  # now the longest that are better than zeros are half as long
-    longest = block / 2
-    block *= 2.0 ** (halvings - 1)
-    assert altsvm._halved(machines, side) == (halvings > 0)
-    np.testing.assert_array_equal(block, longest)
+        block()[:] *= 2  # now the longest that are better than zeros are half as long
+    longest = block() / 2
+    block()[:] *= 2.0 ** (halvings - 1)
+    assert machines.halved(side) == (halvings > 0)
+    np.testing.assert_array_equal(block(), longest)
     assert not np.array_equal(longest, right / 2)
 
 
@@ -486,9 +497,10 @@ def test_what_races_says_so(schedule):
 
 @pytest.mark.parametrize("rank", range(1, 10))
 def test_padded_lanes_stay_zero(rank, train):
-    for step in run(AltSVM(rank=rank), train, 4):
-        for block in (step.model.users, step.model.items):
-            assert block.shape[1] == rank
+    machines = started(AltSVM(rank=rank), train)
+    for _ in islice(machines.halves(), 4):
+        assert machines.model().items.shape[1] == rank
+        for block in (machines.executor.ask(Part.shown, {0: ()})[0], machines.items[:, :rank]):
             assert not padding(block).any()
 
 
@@ -525,24 +537,16 @@ def test_the_partition_names_the_extra_that_brings_it(train, monkeypatch):
 
 @pytest.mark.parametrize("side", ["items", "users"])
 def test_the_gap_of_a_half_holds_where_threads_lost_updates(side, train):
-    machines = Machines.of(AltSVM(rank=3, lam=0.5, schedule="hogwild"), train, np.random.default_rng(0), 1)
-    (machines.fit_items if side == "items" else machines.fit_users)(np.random.default_rng(1))
+    machines = started(AltSVM(rank=3, lam=0.5, schedule="hogwild"), train)
+    (machines.fit_items if side == "items" else machines.fit_users)()
     before, objective_before = machines.gap(side), machines.objective()
     if side == "items":
-        machines.items[machines.known["items"]] *= 1.5  # as if other updates had been written over
+        machines.items *= 1.5  # as if other updates had been written over
         assert machines.gap(side) - before == pytest.approx(machines.objective() - objective_before, rel=1e-9)
     assert before >= 0
 
 
 # users in parts
-
-
-def spread(solver: AltSVM, train: Comparisons) -> SpreadMachines:
-    return SpreadMachines(solver, InProcess(), train, np.random.default_rng(0), 1)
-
-
-def users_of(machines: SpreadMachines) -> Floats:
-    return machines.model().gathered().users
 
 
 @pytest.mark.slow
@@ -552,7 +556,7 @@ def users_of(machines: SpreadMachines) -> Floats:
 @pytest.mark.parametrize("lam", [0.5, 30.0])
 def test_with_users_in_parts_the_items_half_ends_where_liblinear_does(loss, schedule, partitions, lam, train):
     solver = AltSVM(rank=3, lam=lam, loss=loss, inner=6000, schedule=schedule, groups=4, partitions=partitions)
-    machines = spread(solver, train)
+    machines = started(solver, train)
     users = users_of(machines)
     machines.fit_items()
     own = machines.objective() - lam / 2 * np.square(users).sum()
@@ -564,7 +568,7 @@ def test_with_users_in_parts_the_items_half_ends_where_liblinear_does(loss, sche
 @each_loss
 def test_with_users_in_parts_every_user_ends_where_liblinear_does(loss, train):
     solver = AltSVM(rank=3, lam=0.5, loss=loss, inner=4000, partitions=4)
-    machines = spread(solver, train)
+    machines = started(solver, train)
     machines.fit_items()
     machines.fit_users()
     own = machines.objective() - solver.lam / 2 * np.square(machines.items).sum()
@@ -577,12 +581,12 @@ def test_with_users_in_parts_every_user_ends_where_liblinear_does(loss, train):
 def test_no_pass_of_the_parts_lowers_the_dual_objective(loss, schedule, partitions, halves):
     """Also far from the optimum: the duals of one half come from other users' vectors."""
     solver = AltSVM(rank=3, lam=0.3, loss=loss, schedule=schedule, partitions=partitions)
-    machines = spread(solver, halves[0])
+    machines = started(solver, halves[0])
     for _ in range(4):
         machines.fit_items()
         values = [machines.dual_value("items")]
         for _ in range(6):
-            machines.items = machines.items + machines.executor.total(altsvm._change_items, machines.items, 0)[0]
+            machines.visit_items()
             values.append(machines.dual_value("items"))
         assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all() and values[-1] > values[0]
         assert machines.gap("items") >= -1e-9 * machines.objective()
@@ -592,10 +596,10 @@ def test_no_pass_of_the_parts_lowers_the_dual_objective(loss, schedule, partitio
 @each_loss
 def test_changes_are_as_the_duals_say(loss, halves):
     """V as the passes have moved it is V as the duals give it."""
-    machines = spread(AltSVM(rank=3, lam=0.3, loss=loss, inner=3, partitions=6), halves[0])
+    machines = started(AltSVM(rank=3, lam=0.3, loss=loss, inner=3, partitions=6), halves[0])
     for _ in range(3):
         machines.fit_items()
-        by_duals = machines.executor.total(altsvm._items_from_duals)[0]
+        by_duals = machines.executor.total(Part.items_from_duals)[0]
         np.testing.assert_allclose(machines.items, by_duals, rtol=1e-9, atol=1e-12 * np.abs(by_duals).max())
         machines.fit_users()
 
