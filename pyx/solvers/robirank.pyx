@@ -6,17 +6,17 @@ t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The closed form uses all candidates, the
 
 # Roof of closed_form by pairs, a wish and a candidate: 8 bytes; 3 flops.
 # Roof of closed_form by candidates, a candidate: 4 bytes; 2 * rank + 4 flops; rank / 8 lines; 1 calls.
-# Roof of descend, an update: 4 bytes; 12 * rank + 20 flops; rank / 4 + 2 lines; 1 calls.
+# Roof of descend, an update: 4 bytes; 17 * rank + 30 flops; rank / 4 + 2 lines; 1 calls.
 
 from cython.parallel cimport parallel, prange
 from libc.math cimport exp2, fabs, log2, sqrt
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 
-from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, margin_of, step_size
+from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport dot, dot_difference, dot_rows_at
+from rankbench.kernels.shared.lanes cimport Difference, dot, dot_rows_at, of_long_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
@@ -32,7 +32,6 @@ cdef struct WishesView:
     const double *gains
     const int64_t *lists  # of user i: begins at lists[2 i], ends before lists[2 i + 1]
     const int32_t *candidates
-    bint bounded
 
 cdef struct Own:
     # The wishes and the candidates of one user.
@@ -45,14 +44,12 @@ cdef struct Own:
 cdef struct Model:
     FactorsView factors
     int draws  # competitors of each visit
-    bint bounded  # whether an update changes its margin by at most 1
 
 
 cdef class WishRows:
     """The wishes of each user: the rows p from indptr[i] to indptr[i + 1] of user i, each with a place and a gain.
 
     The candidates of user i are candidates[lists[i, 0]:lists[i, 1]], and the wish of row p has index places[p] there.
-    `bounded`: whether an update is shortened where it would change its margin by more than 1.
     """
 
     cdef const int64_t[::1] indptr
@@ -70,7 +67,6 @@ cdef class WishRows:
         const double[::1] gains,
         const int64_t[:, ::1] lists,
         const int32_t[::1] candidates,
-        bint bounded,
     ):
         """Take the arrays, without a copy."""
         cdef Py_ssize_t n = count_rows(indptr, places.shape[0])
@@ -80,7 +76,7 @@ cdef class WishRows:
             raise ValueError(f"there must be the beginning and the end of a list for each of {n} users")
         self.indptr, self.places, self.gains, self.lists, self.candidates = indptr, places, gains, lists, candidates
         self.view = WishesView(
-            n, &indptr[0], first_id(places), first_value(gains), NULL, first_id(candidates), bounded
+            n, &indptr[0], first_id(places), first_value(gains), NULL, first_id(candidates)
         )
         if n > 0:
             self.view.lists = &lists[0, 0]
@@ -137,17 +133,18 @@ def descend(
     """Visit every wish once, on one thread, with `draws` random competitors; `updates` were made before this pass.
 
     A drawn competitor represents its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
-    which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. An
-    update reads and writes 3 rank doubles, in about 12 rank flops, and in 8 rank more where it has a bound.
+    which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. It is
+    shortened where it would change its margin by more than 1. An update reads and writes 3 rank doubles, in about
+    17 rank flops.
     """
     within("draws", draws, 0, INT32_MAX)
     agree("users", len(factors.users), wishes.view.n)
     agree("weights", weights.shape[0], wishes.places.shape[0])
     agree("users in order", user_order.shape[0], wishes.view.n)
-    if wishes.view.bounded and factors.view.single:
-        raise ValueError("an update is bounded in double precision only, but the factors are of single precision")
+    if factors.view.single:
+        raise ValueError("the factors must be of double precision")
     cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
-    cdef Model model = Model(factors.view, draws, wishes.view.bounded)
+    cdef Model model = Model(factors.view, draws)
     cdef Arena arena = Arena(NULL, 0)
     cdef int32_t *order = ints(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, 1)
@@ -246,23 +243,19 @@ cdef inline void _step(
 ) noexcept nogil:
     """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
     cdef const FactorsView *factors = &model.factors
-    cdef double eta = step_size(factors, updates), margin = margin_of(factors, user, j, k)
-    cdef double g = eta * weight / (1.0 + exp2(margin))
-    if model.bounded:
-        g = min(g, _longest(factors, user, j, k, margin))
+    cdef double eta = step_size(factors, updates)
+    cdef const double *u = <const double *> (factors.users + user * factors.row)
+    cdef const double *v = <const double *> (factors.items + j * factors.row)
+    cdef const double *w = <const double *> (factors.items + k * factors.row)
+    cdef Difference d = of_long_difference(u, v, w, factors.rank)
+    cdef double g = min(eta * weight / (1.0 + exp2(d.product)), _longest(d, dot(u, u, factors.rank)))
     descend_on(factors, user, j, k, eta, -g)
 
 
-cdef inline double _longest(
-    const FactorsView *factors, Py_ssize_t user, int32_t j, int32_t k, double margin
-) noexcept nogil:
+cdef inline double _longest(Difference d, double user) noexcept nogil:
     """The g for which u + g d, v_j + g u and v_k - g u with d = v_j - v_k have a margin that differs by at most 1.
 
     It differs by g (|d|^2 + 2 |u|^2) + 2 g^2 m, so that g solves 2 |m| g^2 + (|d|^2 + 2 |u|^2) g = 1.
     """
-    cdef const double *u = <const double *> (factors.users + user * factors.row)
-    cdef const double *v = <const double *> (factors.items + j * factors.row)
-    cdef const double *w = <const double *> (factors.items + k * factors.row)
-    cdef Py_ssize_t rank = factors.rank
-    cdef double change = (dot_difference(v, v, w, rank) - dot_difference(w, v, w, rank)) + 2.0 * dot(u, u, rank)
-    return 2.0 / (change + sqrt(change * change + 8.0 * fabs(margin)))
+    cdef double change = d.square + 2.0 * user
+    return 2.0 / (change + sqrt(change * change + 8.0 * fabs(d.product)))

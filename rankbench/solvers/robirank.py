@@ -33,15 +33,15 @@ class RobiRank(Checked):
     robust loss itself. So a pass sets every xi in closed form, user by user and in parallel, and then visits
     every (i, j) once in random order against `draws` competitors each, on one thread: eta = step / (1 +
     decay t) after t updates, the penalty divided by the expected number of updates of a vector, at least one.
-    A drawn competitor represents all others, so too large a step diverges among rated items: take more draws, or a
-    smaller step. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few tried.)
+    A drawn competitor represents all others, often hundreds, so an update is shortened where it would change its
+    margin f_ij - f_ik by more than 1. (On MovieLens 1M, 50 ratings per user, step=2 with lam=3 was the best of a few
+    tried.)
 
     `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
     a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
     rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
-    retrieval; the closed form then costs ratings times items. A competitor then stands for hundreds, so an update is
-    shortened where it would change its margin f_ij - f_ik by more than 1. Users and items without ratings score
-    NaN; users with ratings but no competitors, or only the lowest rating, score 0 for all.
+    retrieval; the closed form then costs ratings times items. Users and items without ratings score NaN; users with
+    ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
     rank: Rank = 10
@@ -53,7 +53,7 @@ class RobiRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3  # bounded updates among the catalogue
+    version: ClassVar = 4  # all updates are bounded
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""
@@ -110,7 +110,6 @@ class Wishes:
     lists: Int64s  # where each user's list begins and ends
     candidates: Int32s
     seen: Ints  # the number of lists that each item is in
-    bounded: bool  # whether an update changes its margin by at most 1
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -124,7 +123,6 @@ class Wishes:
             gains=self.gains,
             lists=self.lists,
             candidates=self.candidates,
-            bounded=self.bounded,
         )
 
     @property
@@ -177,8 +175,7 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
     wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(train.users[wanted], minlength=train.n_users))])
     places = positions[wanted].astype(np.int32)
-    bounded = among == "catalogue"
-    return Wishes(indptr, places, gains[wanted], lists.astype(np.int64), candidates, seen, bounded)
+    return Wishes(indptr, places, gains[wanted], lists.astype(np.int64), candidates, seen)
 
 
 def _gains(values: Floats) -> Floats:
