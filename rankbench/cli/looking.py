@@ -297,7 +297,7 @@ def _draw_figure(found: "Study", to: Path, out: Path) -> list[str]:
 
 def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
     """Draw the basic functions of every solver that has them; returns the file names without extension."""
-    from rankbench.report.render.ranking_functions import bases, draw_basis
+    from rankbench.report.render.ranking_functions import bases, draw_bases
 
     each = bases(found)
     if columns and not each:
@@ -309,7 +309,7 @@ def _draw_bases(found: "Study", columns: str, to: Path) -> list[str]:
         raise UserError(f"--columns={columns}: expected numbers like 1,2") from None
     files = [f"{found.name}-basis-{number}" for number in range(1, len(each) + 1)]
     for basis, file in zip(each, files, strict=True):
-        draw_basis(basis, numbers, to, file)
+        draw_bases([basis], numbers, to, file)
     return files
 
 

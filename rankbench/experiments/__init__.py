@@ -73,9 +73,7 @@ class Published(Checked):
 
     def is_about(self, data: Named, split: Named) -> bool:
         """Whether the number stands beside what is measured on this data set and split."""
-        return (self.data is None or self.data.fits(data.names, dict(data.settings))) and (
-            self.split is None or self.split.fits(split.names, dict(split.settings))
-        )
+        return (self.data is None or data.fits(self.data)) and (self.split is None or split.fits(self.split))
 
 
 @dataclass(frozen=True)
@@ -112,13 +110,27 @@ class Figure(Checked):
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
     curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
     others: tuple[str, ...] = ()  # further metrics, each with panels of its own
+    solvers: tuple[str, ...] = ()  # patterns of those that are drawn; empty: all. The tables have all of them
+    data: tuple[str, ...] = ()  # likewise
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for text in (*self.solvers, *self.data):
+            Pattern.read(text)
         if self.by and self.kind != "sweep":
             raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
         if self.curves and self.kind not in ("sweep", "speedup"):
             raise UserError(f"curves need kind=sweep or kind=speedup, not kind={self.kind}", subject="Figure")
+
+    @property
+    def is_of_costs(self) -> bool:
+        """Whether it shows what solvers cost, and not how good their models are."""
+        return self.kind in ("speedup", "growth")
+
+    def shows(self, solver: Named, data: Named | None = None) -> bool:
+        """Whether a solver is drawn, on this data set if one is given."""
+        chosen = ((self.solvers, solver), *([(self.data, data)] if data else []))
+        return all(not texts or any(named.fits(Pattern.read(text)) for text in texts) for texts, named in chosen)
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,7 @@ class Experiment(Checked):
     @property
     def timed(self) -> bool:
         """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
-        return self.figure.kind in ("speedup", "growth") or (self.figure.kind == "curve" and self.figure.x == "seconds")
+        return self.figure.is_of_costs or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
     def has_published_seconds(self, data: Named, split: Named) -> bool:
         """Whether seconds on this data stand beside published ones, so that these cells must not be disturbed."""
@@ -326,9 +338,10 @@ def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
     """The record of a table of its own: the budget or the figure."""
     if key == "figure":
-        by, others = (_names_in(file, table, name, what) for name, what in (("by", "settings"), ("others", "metrics")))
-        others = tuple(_label(file, name) for name in others)
-        table = {**table, "by": by, "others": others, "curves": _curves(file, table.get("curves", []))}
+        kinds = {"by": "settings", "others": "metrics", "solvers": "solvers", "data": "data sets"}
+        lists = {name: _names_in(file, table, name, what) for name, what in kinds.items()}
+        lists["others"] = tuple(_label(file, name) for name in lists["others"])
+        table = {**table, **lists, "curves": _curves(file, table.get("curves", []))}
     return _record(file, f"[{key}]", _NESTED[key], table)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints,
 from rankbench.core.contract import Dataclass
 from rankbench.core.errors import UserError, unknown
 from rankbench.names.checking import build, settings_of
-from rankbench.names.grammar import Settings, Spec, parse, show, show_value
+from rankbench.names.grammar import Pattern, Settings, Spec, parse, show, show_value
 from rankbench.names.user_files import class_from_file, digest_of, is_file, is_from_file, own_path, without_folder
 
 
@@ -48,6 +48,10 @@ class Named:
     def names(self) -> tuple[str, str]:
         """The names by which a pattern may refer to it: with and without the folder of its file."""
         return self.name, without_folder(self.name)
+
+    def fits(self, pattern: Pattern) -> bool:
+        """Whether a pattern matches it."""
+        return pattern.fits(self.names, dict(self.settings))
 
     @property
     def full(self) -> str:

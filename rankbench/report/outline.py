@@ -44,7 +44,7 @@ def outline(section: Section) -> list[Block]:
         return [head, about, Problems((), (section.problem,), ())]
     found: list[Block] = [head, *answer_blocks(study), about, Notes(tuple(notes(study)))]
     found.append(Chart(experiment.title, f"figures/{section.name}.png", drawings(study) if section.drawing else {}))
-    found += [*_tables(study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
+    found += [*_tables(section.name, study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
     found.append(Definitions(tuple(definitions(study))))
     if study.trials:
         found.append(_trials(section.name, study))
@@ -63,7 +63,7 @@ def _trials(name: str, study: Study) -> Block:
 def answer_blocks(study: Study) -> list[Block]:
     """Which solver is best, in a sentence and a table: of an experiment of one's own in one place, else none."""
     experiment, places = study.experiment, {(group.place.data, group.place.split) for group in study.groups}
-    varied = len(experiment.threads) > 1 or experiment.figure.kind in ("speedup", "growth")
+    varied = len(experiment.threads) > 1 or experiment.figure.is_of_costs
     if experiment.paper or len(places) != 1 or varied:
         return []
     return [Prose(f"{safe(answer(study))}."), Table("From best to worst", answer_sheet(study), "answer")]
@@ -74,7 +74,7 @@ def answer_of(study: Study) -> str:
     return next((block.text for block in answer_blocks(study) if isinstance(block, Prose)), "")
 
 
-def _tables(study: Study) -> Iterator[Block]:
+def _tables(name: str, study: Study) -> Iterator[Block]:
     """The costs and the published numbers beside the measured ones, where there are any, and everything measured."""
     experiment = study.experiment
     for costs in asked_tables(study):
@@ -85,7 +85,11 @@ def _tables(study: Study) -> Iterator[Block]:
         yield Table("Measured beside published", published, "published")
     if experiment.differences.strip():
         yield Prose(experiment.differences.strip(), experiment.differences_title)
-    yield Table("All measurements", sheet(study))
+    if experiment.figure.kind == "growth":
+        file, command = f"tables/{name}.csv", f"rankbench table {study.name}"
+        yield Prose(f"All measurements are in `{file}`; `{command}` lists them.")
+    else:
+        yield Table("All measurements", sheet(study))
 
 
 def _pictures(section: Section) -> Iterator[Block]:
@@ -96,11 +100,10 @@ def _pictures(section: Section) -> Iterator[Block]:
         yield Picture("Average ranks over data sets", file, alternative, (ranked.text,), partial(ranks_svg, ranked))
     shown, count = examples(section.study), len(bases(section.study))
     more = f"`rankbench report {section.name} --columns 1,2,3` draws all {count}, other settings and data sets too"
-    for number, basis in enumerate(shown, 1):
-        title = f"Basic ranking functions of {basis.solver} on {basis.data}"
-        file = f"figures/{section.name}-basis-{number}.png"
-        words = (*described(basis), *([more] if count > len(shown) and number == len(shown) else []))
-        yield Picture(title, file, "Basic ranking functions", words)
+    if shown:
+        words = (*(line for basis in shown for line in described(basis)), *([more] if count > len(shown) else []))
+        title = "Basic ranking functions"
+        yield Picture(title, f"figures/{section.name}-basis.png", title, words)
 
 
 def _problems(study: Study) -> Problems:

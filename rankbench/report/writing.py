@@ -25,8 +25,9 @@ from rankbench.report.apart import make_apart
 from rankbench.report.asked import asked_tables
 from rankbench.report.pieces import Kept, piece_of
 from rankbench.report.render.differences import differences_page
+from rankbench.report.render.figures.drawings import Drawing
 from rankbench.report.render.figures.series import drawing
-from rankbench.report.render.ranking_functions import draw_basis, examples
+from rankbench.report.render.ranking_functions import draw_bases, examples
 from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.sections import Piece, Section, by_paper
@@ -34,6 +35,7 @@ from rankbench.report.study import StoredRun, stored_runs
 
 _SUFFIXES = (".csv", ".gz", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
 _PARTS = ("tables", "figures")
+_FEW = 2  # points of a figure that a table says as well
 _OURS = '<meta name="generator" content="rankbench report">'  # in a page that a report wrote
 
 
@@ -133,7 +135,7 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
     study, name = wanted.run.study, wanted.name
     try:
         _write_tables(study, name, folder)
-        section = Section(study, name, drawing(study), ranks=ranks(study))
+        section = Section(study, name, worth_drawing(study), ranks=ranks(study))
         _draw_figures(section, folder)
         piece = piece_of(section, page)
     except OSError:
@@ -164,14 +166,21 @@ def _write_tables(study: Study, name: str, folder: Path) -> None:
         write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
 
 
+def worth_drawing(study: Study) -> Drawing | None:
+    """The experiment's figure; None where it has a point or two, or shows growth by two sizes, as the table says it."""
+    found = drawing(study)
+    points = [len(line.x) for panel in found.panels for line in panel.all_lines] if found else [0]
+    return found if (max if study.experiment.figure.kind == "growth" else sum)(points) > _FEW else None
+
+
 def _draw_figures(section: Section, folder: Path) -> None:
     from rankbench.report.render.figures.plots import draw  # noqa: PLC0415  matplotlib is slow to import
 
     to, name = folder / "figures", section.name
     if section.drawing:
         draw(section.drawing, to, name)
-    for number, basis in enumerate(examples(section.study), 1):
-        draw_basis(basis, (), to, f"{name}-basis-{number}")
+    if shown := examples(section.study):
+        draw_bases(shown, (), to, f"{name}-basis")
     if section.ranks:
         draw_ranks(section.ranks, to, f"{name}-ranks")
 
@@ -182,7 +191,7 @@ def _files(section: Section) -> Iterator[str]:
     tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv.gz"] if study.trials else [])]
     yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in asked_tables(study))))
     figures = [name] if section.drawing else []
-    figures += [f"{name}-basis-{number}" for number, _ in enumerate(examples(study), 1)]
+    figures += [f"{name}-basis"] if examples(study) else []
     figures += [f"{name}-ranks"] if section.ranks else []
     yield from (f"figures/{file}{ending}" for file in figures for ending in (".pdf", ".png"))
 

@@ -12,6 +12,7 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.experiments import TIMES, Curve, Figure
 from rankbench.experiments.usual_spaces import PENALTIES
+from rankbench.names import Pattern
 from rankbench.solvers import SOLVERS
 
 
@@ -47,6 +48,15 @@ def means(pattern, registry, text):
     """Whether the pattern, with the settings that it mentions, is the name that somebody wrote."""
     named = registry.resolve(text)
     return pattern.fits(named.names, dict(named.given))
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_what_a_figure_is_said_to_show_is_in_the_experiment(name):
+    quick, full = (experiments.load(name, profile) for profile in (False, True))
+    for text in full.figure.solvers:
+        assert any(SOLVERS.resolve(one).fits(Pattern.read(text)) for one in (*quick.solvers, *full.solvers)), text
+    for text in full.figure.data:
+        assert any(DATASETS.resolve(one).fits(Pattern.read(text)) for one in full.data), text
 
 
 def test_full_replaces_what_it_names_and_nothing_else():

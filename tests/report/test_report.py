@@ -399,6 +399,24 @@ def test_the_report_writes_every_format_and_lists_what_there_is(study, tmp_path)
     assert [one.name for one in studies(results)] == ["tiny"]
 
 
+def test_a_figure_of_a_point_or_two_is_not_written(study, tmp_path):
+    study([0.5] * 2, repetitions=1, figure=Figure("bars"))
+    write_report(ResultsFolder(tmp_path, silent), silent)
+    assert not list((tmp_path / "report" / "figures").glob("*"))
+    text = (tmp_path / "report" / "tiny.md").read_text()
+    assert "![" not in text and "All measurements" in text
+
+
+def test_a_figure_shows_the_chosen_solvers_and_data_or_all_where_there_are_none(study):
+    def names(**chosen):
+        drawn = drawing(study([0.5, 0.6, 0.7, 0.6], figure=Figure("bars", **chosen)))
+        return [line.name for panel in drawn.panels for line in panel.lines]
+
+    assert len(names()) == 2
+    assert [name[:3] for name in names(solvers=("sgd",))] == ["SGD"]
+    assert names(solvers=("mf",)) == names(data=("ml-1m",)) == names(data=("low-rank",)) == names()
+
+
 def test_a_report_replaces_what_an_older_one_wrote_and_leaves_all_other_files(study, tmp_path):
     study([0.5] * 4)
     figures = tmp_path / "paper" / "figures"

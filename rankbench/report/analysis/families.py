@@ -49,7 +49,7 @@ def split_by_rivals(solvers: Sequence[Named], rivals: Sequence[Rivals]) -> list[
 
 
 def _is_one_of(pair: Rivals, solver: Named) -> bool:
-    return any(pattern.fits(solver.names, dict(solver.settings)) for pattern in (pair.ours, pair.peer))
+    return any(solver.fits(pattern) for pattern in (pair.ours, pair.peer))
 
 
 def split_by_input(solvers: Sequence[Named]) -> list[Family]:

@@ -158,11 +158,10 @@ def _seconds(results: Iterable[Result]) -> tuple[float, ...]:
 
 def _theory(study: Study, group: Group) -> Growth | None:
     """What the experiment says of this solver on this data: the first entry that fits them."""
-    solver, data = dict(group.solver.settings), dict(group.data.settings)
     fitting = (
         one
         for one in study.experiment.growth
-        if one.solver.fits(group.solver.names, solver) and (one.data is None or one.data.fits(group.data.names, data))
+        if group.solver.fits(one.solver) and (one.data is None or group.data.fits(one.data))
     )
     return next(fitting, None)
 

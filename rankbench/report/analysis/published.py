@@ -71,7 +71,7 @@ def without_measurement(study: Study, data: Named) -> list[Published]:
     return [
         entry
         for entry in study.experiment.published
-        if (home := entry.on or entry.data) and home.fits(data.names, dict(data.settings)) and entry not in shown
+        if (home := entry.on or entry.data) and data.fits(home) and entry not in shown
     ]
 
 
@@ -106,6 +106,6 @@ def joined(values: list[Any]) -> Any:
 
 
 def _beside(entry: Published, group: Group) -> Beside:
-    elsewhere = entry.on is not None and not entry.on.fits(group.data.names, dict(group.data.settings))
+    elsewhere = entry.on is not None and not group.data.fits(entry.on)
     on = str(entry.on) if elsewhere else group.data.written
     return Beside(entry.value, entry.sd, on, elsewhere, entry.computed, entry.remark)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbench.experiments.costs import Rivals
-from rankbench.names import Named, Pattern
+from rankbench.names import Pattern
 from rankbench.records.cells import Measure
 from rankbench.records.results import Result
 from rankbench.records.studies import Group, Study
@@ -125,18 +125,14 @@ def _match(study: Study, where: str, rivals: Rivals, found: list[Group]) -> Matc
 
 def _of(pattern: Pattern, members: Iterable[Group]) -> Group | None:
     """The group of a rival, if any of its repetitions ended well."""
-    return next((group for group in members if group.good and _fits(pattern, group.solver)), None)
-
-
-def _fits(pattern: Pattern, solver: Named) -> bool:
-    return pattern.fits(solver.names, dict(solver.settings))
+    return next((group for group in members if group.good and group.solver.fits(pattern)), None)
 
 
 def _side(study: Study, pattern: Pattern, group: Group | None, measure: Measure) -> Side:
     """A rival with what was measured of it."""
     names = solver_labels(study)
     solvers = [*(entry.cell.solver for entry in study.entries), *(skip.solver for skip in study.skips if skip.solver)]
-    name = next((names[solver.written] for solver in solvers if _fits(pattern, solver)), str(pattern))
+    name = next((names[solver.written] for solver in solvers if solver.fits(pattern)), str(pattern))
     good = group.good if group else ()
     values = tuple(group.values(measure.label)) if group else ()
     return Side(name, values, tuple(one.seconds or 0.0 for one in good if not one.contended))
@@ -184,9 +180,9 @@ def _why_not(study: Study, pattern: Pattern, members: Iterable[Group]) -> str:
     places = {group.place.identity for group in members}
     for skip in study.skips:
         here = skip.split is None or (skip.data.identity, skip.split.identity) in places
-        if skip.solver and here and _fits(pattern, skip.solver):
+        if skip.solver and here and skip.solver.fits(pattern):
             return f"{skip.reason}; to get it: {skip.remedy}" if skip.remedy else skip.reason
-    failed = (one for group in members if _fits(pattern, group.solver) for one in group.entries if one.reason)
+    failed = (one for group in members if group.solver.fits(pattern) for one in group.entries if one.reason)
     entry = next(failed, None)
     return f"{pattern} {entry.status}: {entry.reason}" if entry else f"{pattern} has not run"
 

@@ -12,7 +12,7 @@ from rankbench.records.studies import Study
 from rankbench.report.render.labels import data_labels, solver_labels
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 _COLUMNS = 3  # how many functions are drawn by default
 _DRAWN = 25  # features drawn per function and sign, as in Figures 2 and 3 of Cheng et al. 2018
@@ -44,7 +44,9 @@ def bases(study: Study) -> list[Basis]:
 
 
 def examples(study: Study) -> list[Basis]:
-    """Of each kind of solver the first of its `bases`: those that a report shows."""
+    """Of each kind of solver the first of its `bases`: those that a report shows, if not of rivals in speed."""
+    if study.experiment.rivals:
+        return []
     kinds: dict[str, Basis] = {}
     for basis in bases(study):
         kinds.setdefault(basis.solver.partition("[")[0], basis)
@@ -63,37 +65,53 @@ def described(basis: Basis) -> Iterator[str]:
     """A line for each of the first functions: its strongest features with positive and negative weights."""
     for number, function in chosen(basis, ()):
         sides = (", ".join(one.feature for one in side[:_WORDS]) for side in (function.positive, function.negative))
-        yield "function {}: + {}; - {}".format(number, *sides)
+        yield "{}, function {}: + {}; - {}".format(basis.title, number, *sides)
 
 
-def draw_basis(basis: Basis, columns: Sequence[int], folder: Path, name: str) -> None:
-    """Write name.pdf and name.png: a panel per function, positive features above, negative below."""
+def draw_bases(sheet: Sequence[Basis], columns: Sequence[int], folder: Path, name: str) -> None:
+    """Write name.pdf and name.png: a row for each basis, in it a panel for each function with these numbers."""
     import matplotlib  # noqa: PLC0415  slow to import
 
     from rankbench.report.render.figures.looks import style  # noqa: PLC0415
     from rankbench.report.render.figures.plots import save  # noqa: PLC0415
 
     with matplotlib.rc_context(style()):
-        save(figure_of_basis(basis, columns), folder, name)
+        save(figure_of_bases(sheet, columns), folder, name)
 
 
-def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
-    """The figure of the functions with these numbers, three panels side by side."""
+def figure_of_bases(sheet: Sequence[Basis], columns: Sequence[int]) -> "Figure":
+    """The figure of several bases below one another, of each the functions with these numbers."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    parts = [chosen(basis, columns) for basis in sheet]
+    heights = [_height(functions) for functions in parts]
+    width = 3.5 if max(map(len, parts)) == 1 else 7.2
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    rows = figure.subfigures(len(sheet), 1, squeeze=False, height_ratios=heights).ravel()
+    for row, basis, functions in zip(rows, sheet, parts, strict=True):
+        _draw_functions(row, basis.title, width, functions)
+    return figure
+
+
+def _height(functions: Sequence[tuple[int, RankingFunction]]) -> float:
+    """The height of a basis in inches: room for the longest list of features in each of its lines of panels."""
+    longest = max(len(one.positive[:_DRAWN]) + len(one.negative[:_DRAWN]) for _, one in functions)
+    return 0.35 + -(-len(functions) // _COLUMNS) * (0.65 + 0.14 * max(6, longest))
+
+
+def _draw_functions(
+    figure: "SubFigure", title: str, width: float, functions: Sequence[tuple[int, RankingFunction]]
+) -> None:
+    """Draw the functions of a basis, three panels side by side: positive features above, negative ones below."""
     from rankbench.report.render.figures.looks import COLOURS  # noqa: PLC0415
     from rankbench.report.render.figures.plots import fill_lines  # noqa: PLC0415
     from rankbench.report.render.figures.ticks import round_ticks  # noqa: PLC0415
 
-    functions = chosen(basis, columns)
     bars: list[list[Weight]] = [[*one.positive[:_DRAWN], *reversed(one.negative[:_DRAWN])] for _, one in functions]
     kind = _common_kind(one.feature for features in bars for one in features)
     across = min(_COLUMNS, len(functions))
-    rows = -(-len(functions) // across)
-    width = 3.5 if across == 1 else 7.2
-    figure = Figure(figsize=(width, 0.35 + rows * (0.65 + 0.14 * max(6, *map(len, bars)))), layout="constrained")
-    figure.suptitle(fill_lines(figure_text(basis.title), width - 0.3), fontsize=8)
-    axes = figure.subplots(rows, across, squeeze=False).ravel()
+    figure.suptitle(fill_lines(figure_text(title), width - 0.3), fontsize=8)
+    axes = figure.subplots(-(-len(functions) // across), across, squeeze=False).ravel()
     for axis, (number, _), features in zip(axes, functions, bars, strict=False):
         weights = [one.weight for one in features]
         axis.barh(range(len(features)), weights, color=[COLOURS[weight < 0] for weight in weights])
@@ -104,7 +122,6 @@ def figure_of_basis(basis: Basis, columns: Sequence[int]) -> "Figure":
         axis.set_xlabel(f"weight of {figure_text(kind.rstrip(':'))}" if kind else "weight")
     for axis in axes[len(functions) :]:
         axis.set_visible(False)
-    return figure
 
 
 def _feature(weight: Weight, kind: str) -> str:

@@ -121,6 +121,8 @@ def strength_notes(study: Study) -> list[str]:
 
 def verdict_notes(study: Study) -> list[str]:
     """Which verdicts are open, what would settle them, and the differences that would show."""
+    if study.experiment.figure.is_of_costs:
+        return []
     found = [one for one in evidence(study).values() if len(one.verdicts) > 1]
     scopes = sorted({one.scope for one in found})
     lines = [f"Verdicts speak of what happens {' or '.join(scopes)}."] if scopes else []

@@ -21,12 +21,13 @@ from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.families import split_by_input
 from rankbench.report.analysis.growth import COLUMNS, courses, exponent_sheet, exponents_to_csv
 from rankbench.report.asked import asked_tables
+from rankbench.report.outline import outline
 from rankbench.report.render.figures.plots import draw
 from rankbench.report.render.figures.series import drawing, drawings
 from rankbench.report.render.page import page
 from rankbench.report.sections import Section
 from rankbench.report.study import study as stored
-from rankbench.report.writing import write_report
+from rankbench.report.writing import worth_drawing, write_report
 from rankbench.solvers import SOLVERS
 
 USERS = (20, 40, 80, 160)
@@ -159,6 +160,20 @@ def test_a_setting_of_the_split_may_be_the_axis(study):
                   figure=Figure(kind="growth", x="n"), growth=())  # fmt: skip
     assert [course.sizes for course in courses(found)] == [(2.0, 4.0, 8.0)] * 2
     assert isclose(courses(found)[0].time.value, 1.0)
+
+
+def test_a_report_on_costs_shows_the_chosen_solvers_and_no_verdicts_and_leaves_the_measurements_to_a_file(study):
+    found = study(figure=Figure(kind="growth", x="users", solvers=("sgd",)))
+    assert [line.name for panel in drawing(found).panels for line in panel.lines] == ["SGD", "SGD"]
+    said = repr(outline(Section(found, "growth", drawing(found))))
+    assert "tables/growth.csv" in said and "rankbench table tiny" in said
+    assert "All measurements'" not in said and "Verdicts speak of" not in said
+    assert "Global" in said  # in the table of exponents
+
+
+def test_growth_from_one_size_to_another_is_not_drawn(study):
+    assert worth_drawing(study()) is not None
+    assert worth_drawing(study(data=tuple(map(of_users, USERS[:2])))) is None
 
 
 def test_the_figure_has_seconds_and_memory_on_logarithmic_axes(study, tmp_path):

@@ -1,14 +1,17 @@
 """Where the strongest features of basic ranking functions are shown."""
 
+from dataclasses import replace
+
 import pytest
 from helpers import colours, made_up, prepared, rankbench, silent, tiny
 
 from rankbench.core.errors import UserError
+from rankbench.experiments.costs import Rivals
 from rankbench.records.results import RankingFunction, Weight
 from rankbench.records.store import ResultsFolder
 from rankbench.report.outline import outline
 from rankbench.report.render.page import page
-from rankbench.report.render.ranking_functions import bases, chosen, described, draw_basis, examples
+from rankbench.report.render.ranking_functions import bases, chosen, described, draw_bases, examples
 from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 
@@ -32,7 +35,7 @@ def test_each_solver_on_each_data_set_is_shown_once(study):
     (found,) = bases(study)
     assert found.solver == "sgd[rank=2]" and found.functions == LEARNED
     assert [number for number, _ in chosen(found, ())] == [1, 2]
-    assert next(described(found)) == "function 1: + war, drama; - comedy, noir"
+    assert next(described(found)) == f"{found.title}, function 1: + war, drama; - comedy, noir"
 
 
 def test_a_report_shows_one_of_each_kind_of_solver(tmp_path):
@@ -46,6 +49,12 @@ def test_a_report_shows_one_of_each_kind_of_solver(tmp_path):
     assert "--columns 1,2,3` draws all 3" in "".join(map(repr, outline(Section(found, "tiny"))))
 
 
+def test_a_report_on_rivals_in_speed_shows_none(study):
+    rivals = (Rivals("sgd", "global"),)
+    changed = replace(study.plan, experiment=replace(study.experiment, rivals=rivals))
+    assert examples(replace(study, plan=changed)) == [] and bases(study)
+
+
 def test_functions_are_chosen_by_their_numbers(study):
     (found,) = bases(study)
     assert chosen(found, [2]) == [(2, LEARNED[1])]
@@ -56,7 +65,7 @@ def test_functions_are_chosen_by_their_numbers(study):
 def test_the_drawing_is_the_same_bytes_each_time(study, tmp_path):
     (found,) = bases(study)
     for name in ("one", "two"):
-        draw_basis(found, [], tmp_path, name)
+        draw_bases([found], [], tmp_path, name)
     for ending in ("pdf", "png"):
         one, two = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two"))
         assert one == two
@@ -93,7 +102,7 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
 
 def test_the_report_draws_them_and_shows_the_picture(study, tmp_path):
     write_report(ResultsFolder(tmp_path, silent), silent)
-    assert colours(tmp_path / "report" / "figures" / "tiny-basis-1.png") > 1
+    assert colours(tmp_path / "report" / "figures" / "tiny-basis.png") > 1
     text = (tmp_path / "report" / "tiny.md").read_text()
-    assert "Basic ranking functions of sgd[rank=2] on low-rank" in text
-    assert "![Basic ranking functions](figures/tiny-basis-1.png)" in text
+    assert "Basic ranking functions:" in text
+    assert "![Basic ranking functions](figures/tiny-basis.png)" in text

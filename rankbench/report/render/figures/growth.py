@@ -12,8 +12,8 @@ from rankbench.report.render.labels import axis_label, capital
 
 
 def growth(study: Study) -> Drawing | None:
-    """Each solver's seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
-    found = courses(study)
+    """The solvers' seconds and memory against the axis, on logarithmic axes; None if there are no results to draw."""
+    found = [course for course in courses(study) if study.experiment.figure.shows(course.solver)] or courses(study)
     seconds = _of_costs(found, [course.seconds for course in found], "training (s)\n(lower is better)")
     memory = _of_costs(found, [course.megabytes for course in found], "peak memory (MB)\n(lower is better)")
     panels = (*seconds, *memory)

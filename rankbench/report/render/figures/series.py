@@ -83,7 +83,7 @@ class _Question:
 
 def drawings(study: Study) -> dict[str, Drawing]:
     """The figure by each metric that it can show, its own metric first; a figure of costs has only one."""
-    several = study.experiment.figure.kind not in ("speedup", "growth")
+    several = not study.experiment.figure.is_of_costs
     labels = [own_metric(study), *(measure.label for measure in study.measures if several)]
     found = ((label, drawing(study, label)) for label in dict.fromkeys(labels))
     return {label: drawn for label, drawn in found if drawn}
@@ -119,7 +119,8 @@ def drawing(study: Study, metric: str = "") -> Drawing | None:
 def _by_metric(study: Study, label: str) -> Drawing | None:
     """The figure by one metric, or None if there are no results to draw."""
     wanted = study.experiment.figure
-    good = tuple(group for group in study.groups if group.good)
+    ended = tuple(group for group in study.groups if group.good)
+    good = tuple(group for group in ended if wanted.shows(group.solver, group.data)) or ended
     question = _Question(study, good, label, solver_labels(study), _over_users(study, good, label))
     make = {"curve": _curves, "sweep": _sweeps, "bars": _dots, "speedup": _speed_ups}[wanted.kind]
     panels = [panel for panel in make(question) if any(line.x for line in panel.lines)]

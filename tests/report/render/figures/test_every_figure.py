@@ -16,17 +16,18 @@ from matplotlib.text import Text
 
 from rankbench import experiments
 from rankbench.core.contract import Determinism
+from rankbench.names import Pattern
 from rankbench.planning.plan import resolved
 from rankbench.records.cells import Cell, Place, Selection
 from rankbench.records.plans import Plan
 from rankbench.records.results import Point, RankingFunction, Result, Weight
-from rankbench.records.studies import Study
+from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.published import beside
 from rankbench.report.render.figures import series
 from rankbench.report.render.figures.looks import MARKERS, style
 from rankbench.report.render.figures.plots import figure_of, lay_out
 from rankbench.report.render.figures.series import drawing
-from rankbench.report.render.ranking_functions import Basis, figure_of_basis
+from rankbench.report.render.ranking_functions import Basis, figure_of_bases
 from rankbench.report.study import speed_ups
 from rankbench.statistics import Verdict
 from rankbench.statistics.decisions import undecided
@@ -187,20 +188,31 @@ def labels_of(study):
     return [figure.metric or study.measures[0].label, *figure.others]
 
 
+def chosen(study: Study, group: Group) -> bool:
+    """Whether the experiment's figure shows these cells; where it would show none, it shows all."""
+
+    def fits(one: Group) -> bool:
+        parts = ((figure.solvers, one.solver), (figure.data, one.data))
+        return all(not texts or any(named.fits(Pattern.read(text)) for text in texts) for texts, named in parts)
+
+    figure = study.experiment.figure
+    return fits(group) or not any(map(fits, study.groups))
+
+
 def test_the_measured_values_are_those_of_the_study(drawn):
     study, found, figure, _ = drawn
-    labels = labels_of(study)
+    labels, groups = labels_of(study), [one for one in study.groups if chosen(study, one)]
     values = {
         (axis_line.get_label(), value): None
         for axis in figure.axes for axis_line in measured(axis) for value in along(found, axis_line)
     }  # fmt: skip
     if found.kind == "speedup":
-        expected = [fmean(speed_ups(study, group)) for group in study.groups]
+        expected = [fmean(speed_ups(study, group)) for group in groups]
     elif found.kind == "growth":
-        shown = [group for group in study.groups if group.threads <= MACHINE.usable_cores]
+        shown = [group for group in groups if group.threads <= MACHINE.usable_cores]
         expected = [50.0, *(fmean(result.seconds for result in group.good) for group in shown)]
     elif found.kind == "curve":
-        last = [[result.curve for result in group.good] for group in study.groups]
+        last = [[result.curve for result in group.good] for group in groups]
         every = [measure.label for measure in study.measures]
         places = [every.index(label) for label in labels]
         expected = [
@@ -208,7 +220,7 @@ def test_the_measured_values_are_those_of_the_study(drawn):
             for curves in last for step in range(5) for place in places
         ]  # fmt: skip
     else:
-        expected = [fmean(group.values(label)) for group in study.groups for label in labels]
+        expected = [fmean(group.values(label)) for group in groups for label in labels]
     assert set(np.round([value for _, value in values], 9)) == set(np.round(expected, 9))
 
 
@@ -268,19 +280,20 @@ def test_names_are_those_of_people(drawn):
     assert "[" not in found.y_label
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize(("count", "bases"), [(1, 1), (2, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("kind", ["titles:", ""])
-def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(count, kind):
+def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(count, bases, kind):
     names = [f"{kind}a_rather_long_name_{number}" for number in range(16)]
     positive = tuple(Weight(name, 2.0 - 0.1 * number) for number, name in enumerate(names[:8]))
     negative = tuple(Weight(name, -1.0 - 0.1 * number) for number, name in enumerate(names[8:]))
     basis = Basis("d", "s", (RankingFunction(positive, negative),) * count, "FRSVM, rank 10, on MovieLens 100K")
     with matplotlib.rc_context(style()):
-        figure = figure_of_basis(basis, range(1, count + 1))
+        figure = figure_of_bases([basis] * bases, range(1, count + 1))
         lay_out(figure)
         FigureCanvasAgg(figure)
         figure.draw_without_rendering()
         check(figure, boxes(figure))
+    assert len([axis for axis in figure.axes if axis.get_visible()]) == count * bases
     first = figure.axes[0]
     assert [bar.get_width() for bar in first.patches] == [one.weight for one in (*positive, *reversed(negative))]
     assert first.get_yticklabels()[0].get_text() == "a rather long name 0"
