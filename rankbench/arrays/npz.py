@@ -4,6 +4,8 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, TypeVar
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -144,10 +146,9 @@ def read_npz(path: Path, most: int | None = None) -> Arrays:
     far more than the file has. A damaged file is an error with its path.
     """
     try:
-        with opened(path, most) as file:
-            _refuse_unpacking(path, file)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+        with opened(path, most) as file, ZipFile(file) as archive:
+            _refuse_unpacking(path, file, archive)
+            return {_name(entry): _array(archive, entry) for entry in archive.infolist()}
     except _DAMAGED as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
@@ -156,36 +157,66 @@ def map_npz(path: Path) -> Arrays:
     """All arrays of an npz file that is only ever replaced as a whole; large arrays are mapped and not read."""
     try:
         with opened(path) as file, ZipFile(file) as archive:
-            _refuse_unpacking(path, file)
-            return {entry.filename.removesuffix(".npy"): _entry(file, archive, entry) for entry in archive.infolist()}
+            _refuse_unpacking(path, file, archive)
+            return {_name(entry): _entry(file, archive, entry) for entry in archive.infolist()}
     except _DAMAGED as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
 
-def _refuse_unpacking(path: Path, file: IO[bytes]) -> None:
+def _refuse_unpacking(path: Path, file: IO[bytes], archive: ZipFile) -> None:
     """Raise an error if the arrays in a file would take far more memory than the file has bytes."""
-    with ZipFile(file) as archive:
-        unpacked = sum(entry.file_size for entry in archive.infolist())
+    unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > file.seek(0, 2) + _UNPACKED:
         raise UserError(f"{path} would unpack to {unpacked:,} bytes: it is no file of rankbench")
-    file.seek(0)
+
+
+def _name(entry: ZipInfo) -> str:
+    """The name of the array in a zip entry."""
+    return entry.filename.removesuffix(".npy")
+
+
+def _array(archive: ZipFile, entry: ZipInfo) -> Array:
+    """The array of a zip entry, read; small ones by headers that were read before, as thousands are alike."""
+    array: Array
+    if entry.file_size > _BLOCK:
+        with archive.open(entry) as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+        return array
+    content = archive.read(entry)
+    wide = content[6:7] > b"\x01"  # its version: the length of the header has two bytes in the first, then four
+    start = struct.unpack_from("<I" if wide else "<H", content, 8)[0] + (12 if wide else 10)
+    shape, by_column, dtype = _of_header(content[:start])
+    array = np.ndarray(shape, dtype, content, start, order="F" if by_column else "C")
+    return array.copy("K")
+
+
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape of an array, whether it lies by columns, and its type, at the beginning of its entry."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)
+
+
+@lru_cache(1 << 10)
+def _of_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The same of an array without Python objects."""
+    shape, by_column, dtype = _read_header(BytesIO(header))
+    if dtype.hasobject:
+        raise ValueError("pickled arrays are refused")
+    return shape, by_column, dtype
 
 
 def _entry(file: IO[bytes], archive: ZipFile, entry: ZipInfo) -> Array:
     """The array of a zip entry: mapped if it is large, stored as it is and begins where an array may, else read."""
     if entry.file_size >= mapped.LARGE and entry.compress_type == ZIP_STORED:
         with archive.open(entry) as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, by_column, dtype = read(stream)
+            shape, by_column, dtype = _read_header(stream)
             start = _content(file, entry) + stream.tell()
             while stream.read(_BLOCK):
                 pass  # reading to the end compares the checksum
         if not (by_column or dtype.hasobject or start % dtype.alignment or not shape):
             return mapped.mapped(file, dtype, shape, start)
-    with archive.open(entry) as stream:
-        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-        return array
+    return _array(archive, entry)
 
 
 def _content(file: IO[bytes], entry: ZipInfo) -> int:

@@ -8,7 +8,8 @@ split that a cell is trained on is cut again and must have the hash that was rem
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,6 @@ import scipy
 
 from rankbench import data as data_sets
 from rankbench.core import regular
-from rankbench.core.contract import Floats
 from rankbench.core.errors import MAKE_ROOM, UserError, writing_to
 from rankbench.core.leftovers import replacing
 from rankbench.core.source_code import source_digest
@@ -53,20 +53,25 @@ class Shape:
     @property
     def example(self) -> View:
         """The smallest view of this shape: one user and two items."""
-        if self.kind == "ratings":
-            return self.ratings
-        one, other = np.array([0]), np.array([1])
-        return Comparisons.from_triples(one, one, other, 1, 2, self._features)
+        return _example(self)
 
     @property
     def ratings(self) -> Ratings:
         """The smallest ratings of this shape."""
-        users, values = np.array([0, 0]), np.array([self.low, self.high])
-        return Ratings.from_triples(users, np.array([0, 1]), values, 1, 2, self._features)
+        found = _example(replace(self, kind="ratings"))
+        assert isinstance(found, Ratings)
+        return found
 
-    @property
-    def _features(self) -> Floats | None:
-        return np.eye(2) if self.has_features else None
+
+@lru_cache(1 << 10)  # thousands of splits have a few shapes
+def _example(shape: Shape) -> View:
+    """The smallest view of a shape."""
+    features = np.eye(2) if shape.has_features else None
+    one, other = np.array([0]), np.array([1])
+    if shape.kind == "comparisons":
+        return Comparisons.from_triples(one, one, other, 1, 2, features)
+    values = np.array([shape.low, shape.high])
+    return Ratings.from_triples(np.array([0, 0]), np.array([0, 1]), values, 1, 2, features)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from rankbench.core.contract import Dataclass
 T = TypeVar("T", bound=Dataclass)
 _DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
+_NOT_FINITE_ENDS = (b'nan"', b'inf"')  # of the texts that stand for these
+_DEEPEST = 12  # levels of lists and tables in lists and tables; records have fewer
 
 
 class Unreadable(ValueError):
@@ -48,7 +50,9 @@ def decode(cls: type[T], text: str) -> T:
 def parsed(text: str | bytes) -> Any:
     """The value of a JSON text, with tuples for lists; what is not JSON, or nested too deeply, is unreadable."""
     try:
-        return _read(msgspec.json.decode(text))
+        content = text if isinstance(text, bytes) else text.encode()
+        found = _decoder().decode(content)
+        return _read(found) if any(end in content for end in _NOT_FINITE_ENDS) else found
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
 
@@ -85,6 +89,7 @@ def _plain_text(text: str) -> str:
 
 
 _PLAIN = frozenset({str, int, bool, type(None)})
+_NUMBERS = frozenset({int, float, bool, type(None)})  # which JSON has as they are
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (  # a boolean is an integer too, so it comes before
     (bool | None, lambda value: value),
     (str, _plain_text),
@@ -101,13 +106,22 @@ def _names(cls: type[Dataclass]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
+@cache
+def _decoder() -> "msgspec.json.Decoder[Any]":
+    """A reader of any JSON that makes tuples of lists."""
+    kind: Any = Any
+    for _ in range(_DEEPEST):
+        kind = None | bool | int | float | str | tuple[kind, ...] | dict[str, kind]
+    return msgspec.json.Decoder(kind)
+
+
 def _read(value: Any) -> Any:
-    """A value of JSON, with tuples for lists, and the numbers and texts that `plain` had to write as other texts."""
+    """A value of JSON with the numbers and texts that `plain` had to write as other texts."""
     kind = type(value)
-    if kind is list:
-        return tuple([_read(entry) for entry in value])
+    if kind is tuple:
+        return tuple([entry if type(entry) in _NUMBERS else _read(entry) for entry in value])
     if kind is dict:
-        return {name: _read(entry) for name, entry in value.items()}
+        return {name: entry if type(entry) in _NUMBERS else _read(entry) for name, entry in value.items()}
     if kind is str and value[-3:] in ("nan", "inf") and value.lstrip("=") in _NOT_FINITE:
         return value[1:] if value[0] == "=" else _NOT_FINITE[value]
     return value

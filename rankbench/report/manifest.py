@@ -2,12 +2,14 @@
 
     OUT/<experiment>/manifests/<profile>-<seed>.sha256
 
-A run and a merge write it at their end, a page names its SHA-256, and an archive holds it. Without rankbench,
-`sha256sum --check manifests/quick-0.sha256` in the folder of the experiment tells whether the files are those.
+A run and a merge write it at their end, and look anew only at files that were changed since it was written. A page
+names its SHA-256, and an archive holds it. Without rankbench, `sha256sum --check manifests/quick-0.sha256` in the
+folder of the experiment tells whether the files are those.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rankbench.checks.findings import Finding, failed, not_applicable
@@ -23,6 +25,7 @@ ENDING = ".sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:plans|cells)/[^/]+)")
 _LARGEST = 64 << 20  # bytes: a list of 400,000 files
 _LARGEST_FILE = 512 << 20  # bytes of a file that is listed
+_CLOCK = 2.0  # seconds: the times of files may be that coarse
 _UNREADABLE = "0" * 64  # stands for the SHA-256 of what is no file that can be read
 
 
@@ -54,7 +57,8 @@ def _write(store: Store, plan: Plan) -> None:
         path = path_of(store.folder, plan)
         path.parent.mkdir(exist_ok=True)
         remove_left_behind(path.parent, "*~.partial")
-        write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(_digests(store, plan).items())))
+        digests = _digests(store, plan, _before(path))
+        write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())))
 
 
 def findings(store: Store, plan: Plan) -> Iterator[Finding]:
@@ -89,8 +93,29 @@ def digest(folder: Path, plan: Plan) -> str:
         return ""
 
 
-def _digests(store: Store, plan: Plan) -> dict[str, str]:
-    return {name: _digest(path) for name, path in files_of_run(store, plan).items()}
+@dataclass(frozen=True)
+class _Before:
+    """The digests of a manifest, which still hold of files that nobody has changed since it was written."""
+
+    listed: Mapping[str, str]
+    written: float
+
+    def of(self, name: str, path: Path) -> str | None:
+        """The digest of a file that was last changed well before the manifest was written."""
+        return self.listed.get(name) if path.stat().st_mtime < self.written - _CLOCK else None
+
+
+def _before(path: Path) -> _Before:
+    """The digests of a manifest; none where there is none that can be read."""
+    try:
+        return _Before(_listed(path), path.stat().st_mtime)
+    except (OSError, ValueError):
+        return _Before({}, 0.0)
+
+
+def _digests(store: Store, plan: Plan, before: _Before = _Before({}, 0.0)) -> dict[str, str]:
+    files = files_of_run(store, plan)
+    return {name: before.of(name, path) or _digest(path) for name, path in files.items()}
 
 
 def _digest(path: Path) -> str:

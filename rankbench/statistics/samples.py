@@ -33,7 +33,8 @@ class Sample:
 
     def only(self, repetitions: tuple[int, ...]) -> "Sample":
         """The sample of these repetitions, in this order."""
-        rows = [self.repetitions.index(number) for number in repetitions]
+        places = {number: row for row, number in enumerate(self.repetitions)}
+        rows = [places[number] for number in repetitions]
         return replace(self, values=self.values[rows], weights=self.weights[rows], repetitions=repetitions)
 
     def with_values(self) -> "Sample":
@@ -52,7 +53,8 @@ class Sample:
 def shared_by(samples: Iterable[Sample]) -> tuple[int, ...]:
     """The repetitions that all of the samples have."""
     first, *others = samples
-    return tuple(number for number in first.repetitions if all(number in one.repetitions for one in others))
+    known = [frozenset(one.repetitions) for one in others]
+    return tuple(number for number in first.repetitions if all(number in one for one in known))
 
 
 def common(samples: Mapping[Any, Sample]) -> tuple[int, ...]:

@@ -1,7 +1,9 @@
 """Records of arrays survive a file without pickle, and a fingerprint depends on all of their content."""
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -152,6 +154,31 @@ def test_a_file_that_holds_a_pickle_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.array([{}, {}]))
     with pytest.raises(UserError, match="not an npz file of plain arrays"):
         read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("rows", [0, 3, 200_000])  # less and more than is read at once
+def test_what_is_read_may_be_written_to_and_lies_as_it_lay(tmp_path, rows):
+    by_column = np.asfortranarray(np.arange(2.0 * rows).reshape(rows, 2))
+    write_npz(tmp_path / "a.npz", {"a": by_column, "b": by_column.T, "c": np.array(3)})
+    found = read_npz(tmp_path / "a.npz")
+    assert all(array.flags.writeable for array in found.values())
+    for name, array in {"a": by_column, "b": by_column.T}.items():
+        np.testing.assert_array_equal(found[name], array)
+        assert found[name].flags.f_contiguous == array.flags.f_contiguous
+
+
+def test_an_array_that_is_shorter_than_its_header_says_is_damaged(tmp_path):
+    with ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", array_file(np.arange(4.0))[:-8])
+        archive.writestr("b.npy", b"\x93NUM")
+    with pytest.raises(UserError, match="is damaged or not an npz file"):
+        read_npz(tmp_path / "a.npz")
+
+
+def array_file(array):
+    stream = BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
 
 
 def test_one_array_in_a_file_of_its_own_is_no_npz(tmp_path):

@@ -305,6 +305,16 @@ def test_tables_come_back_as_tables_that_cannot_be_changed():
         decode(Experiment, json.dumps(put(EXPERIMENT, "names", "solvers", value=[1])))
 
 
+def test_lists_are_tuples_at_any_depth_that_records_have():
+    nested = 0.5
+    for _ in range(10):
+        nested = (1, nested)
+    text = json.dumps({"a": nested, "b": [[], {"c": []}]})
+    for content in (text, text.encode()):
+        assert parsed(content) == {"a": nested, "b": ((), {"c": ()})}
+    assert parsed('{"a": ["=nan", "x", ["-inf"]]}') == {"a": ("nan", "x", (-inf,))}
+
+
 def test_a_part_that_is_a_record_already_is_taken_as_it_is():
     table = parsed(encode(RESULT))
     assert revived(Result, {**table, "cell": RESULT.cell}).cell is RESULT.cell

@@ -1,8 +1,10 @@
 """The manifest of a run: what was changed, added or dropped since is named, and no other run spoils it."""
 
 import hashlib
+import os
 import shutil
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -77,6 +79,34 @@ def test_of_many_files_the_first_is_named(out):
     names = [path.name for path in cell_files(out, ".npz")]
     assert said(out) == [f"failed: cells/{names[0]} and {len(names) - 1} more: was changed since the manifest was "
                          "written"]  # fmt: skip
+
+
+def test_a_run_looks_anew_at_changed_files_alone(out, monkeypatch):
+    """A file with a time long before the manifest's keeps its entry, so that a change that hides its time is found."""
+    long_ago = time.time() - 3600
+    for path in cell_files(out, ""):
+        os.utime(path, (long_ago, long_ago))
+    again(out)
+    first, second, *_ = cell_files(out, ".json")
+    for path in (first, second):
+        path.write_text(path.read_text() + " ")
+    os.utime(first, (long_ago, long_ago))
+    looked_at = []
+    monkeypatch.setattr(manifest, "_digest", lambda path: looked_at.append(path.name) or hashes(path))
+    again(out)
+    assert sorted(looked_at) == [second.name, "quick-0.json"]
+    assert said(out) == [f"failed: cells/{first.name}: was changed since the manifest was written"]
+
+
+def hashes(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def again(out):
+    """Renew the manifest, as a run that ends does."""
+    store = store_in(out)
+    (plan,) = store.plans()
+    manifest.renew(store, plan)
 
 
 def test_a_folder_in_place_of_a_file_has_another_digest(out):
