@@ -15,6 +15,7 @@ CONVERGED = 1e-12  # the relative gap at which to stop, about the size of roundi
 _ROUNDING = 1e-14  # of the terms of a sum
 _TRIALS = 20  # of the line search
 _INNER = 1000  # conjugate gradients per Newton step, at most
+_MANY = 50  # conjugate gradients that take as long as it takes to make the stronger preconditioner
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +23,20 @@ class Linear:
     """A linear map from unknowns to a score per row, with its transpose and a preconditioner for the Hessian.
 
     `preconditioner` takes a weight per row, C times the sum of the curvatures of the pairs that the row is in. It
-    returns a symmetric positive definite map, close to (I + A^T diag(weights) A)^-1.
+    returns a symmetric positive definite map, close to (I + A^T diag(weights) A)^-1. `stronger`, where there is one, is
+    closer, but takes longer to make: it is asked for once a Newton step took many conjugate gradients.
     """
 
     size: int
     forward: Callable[[Floats], Floats]
     backward: Callable[[Floats], Floats]
     preconditioner: Callable[[Floats], Callable[[Floats], Floats]]
+    stronger: Callable[[Floats], Callable[[Floats], Floats] | None] | None = None
+
+    def inverse(self, weights: Floats, before: int) -> Callable[[Floats], Floats]:
+        """The preconditioner for a step after one of so many conjugate gradients."""
+        found = self.stronger(weights) if self.stronger and before > _MANY else None
+        return found or self.preconditioner(weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +58,14 @@ def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint
     """Zero, then a point after each Newton step, until the gap vanishes or the line search fails."""
     unknowns = np.zeros(linear.size)
     point: NewtonPoint | None = _point(unknowns, tasks.at(linear.forward(unknowns)), linear, C)
+    most = 0  # conjugate gradients of a step so far
     while point is not None:
         yield point
         if point.gap <= CONVERGED * point.objective:
             return
-        point = _moved(tasks, point, linear, C)
+        direction, taken = _direction(point, linear, C, most)
+        most = max(most, taken)
+        point = _moved(tasks, point, direction, linear, C)
 
 
 def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> NewtonPoint:
@@ -84,29 +95,34 @@ def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> floa
     return max(0.0, min(0.5 * float(difference @ difference), objective - weight**2 / (4 * cost)))
 
 
-def _direction(point: NewtonPoint, linear: Linear, C: float) -> Floats:
-    """The Newton direction by conjugate gradients, the more exact the smaller the gap.
+def _direction(point: NewtonPoint, linear: Linear, C: float, most: int) -> tuple[Floats, int]:
+    """The Newton direction by conjugate gradients, the more exact the smaller the gap, and how many these were.
 
     SciPy's: it stops by the norm of the residual, `methods.conjugate_gradients` by the preconditioned one."""
+    taken = 0
+
+    def count(_: Floats) -> None:
+        nonlocal taken
+        taken += 1
 
     def times(p: Floats) -> Floats:
         return np.asarray(p + C * linear.backward(point.pairs.curve(linear.forward(p))))
 
     shape = linear.size, linear.size
     hessian = LinearOperator(shape, times, dtype=np.float64)
-    preconditioner = LinearOperator(shape, linear.preconditioner(2 * C * point.pairs.degree), dtype=np.float64)
+    inverse = linear.inverse(2 * C * point.pairs.degree, most)
+    preconditioner = LinearOperator(shape, inverse, dtype=np.float64)
     tolerance = min(0.1, np.sqrt(point.gap / point.objective))
-    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=preconditioner)
-    return np.asarray(direction)
+    direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=preconditioner, callback=count)
+    return np.asarray(direction), taken
 
 
-def _moved(tasks: PairTasks, point: NewtonPoint, linear: Linear, C: float) -> NewtonPoint | None:
-    """The point after a step of length 1, 1/2, 1/4, ... along the Newton direction; None if none is accepted.
+def _moved(tasks: PairTasks, point: NewtonPoint, direction: Floats, linear: Linear, C: float) -> NewtonPoint | None:
+    """The point after a step of length 1, 1/2, 1/4, ... along a direction; None if none is accepted.
 
     A step is accepted if the objective falls enough, or if it is level and the gap halves: where C is large, the gap is
     still far from zero when the last digits of the objective no longer show that it falls.
     """
-    direction = _direction(point, linear, C)
     moves, promised = linear.forward(direction), float(point.gradient @ direction)
     along, own = float(point.unknowns @ direction), float(direction @ direction)
     terms = point.objective + C * float(point.pairs.degree @ np.square(point.pairs.scores))

@@ -7,17 +7,20 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy.sparse
 
-from rankbench.core.contract import Determinism, Floats, Int64s, Step
+from rankbench.core.contract import Determinism, Floats, Int64s, Ints, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
+from rankbench.methods.task_inverses import TaskInverses
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
 from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Weight
+
+_PROBES = 8  # random vectors of signs by which a diagonal is estimated
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class RankSVMVar(Checked):
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, variances"
-    version: ClassVar = 3  # a step may also halve the gap
+    version: ClassVar = 4  # a stronger preconditioner for sparse features
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
@@ -65,7 +68,11 @@ class RankSVMVar(Checked):
             """The inverse of the Hessian without products of different features: one system per feature."""
             return _arrows(places, places.squared_sums(weights), self.shared, self.private)
 
-        return Linear(places.d + places.size, forward, backward, preconditioner)
+        def stronger(weights: Floats) -> Callable[[Floats], Floats] | None:
+            """The inverse of the Hessian of complete graphs of pairs, but for products of different shared features."""
+            return _coupled(places, weights, self.shared, self.private) if isinstance(places, _Support) else None
+
+        return Linear(places.d + places.size, forward, backward, preconditioner, stronger)
 
     def _weights(self, unknowns: Floats, places: "_Places") -> Floats:
         """The weight w + v_i at each place."""
@@ -170,13 +177,15 @@ class _Support:
     one place in sixteen is left.
     """
 
+    task_of_row: Ints
     n_tasks: int
     n_rows: int
     d: int
     threads: int
+    matrix: scipy.sparse.csr_array  # the features of each row of the tasks, with a column for each place
     tasks: Int64s  # of each place
     features: Int64s
-    rows: SparseRows  # the features of each row of the tasks, with a column for each place
+    rows: SparseRows  # the matrix as the kernels take it
     columns: SparseRows  # the transpose
     squared: SparseRows  # the transpose of the squares
 
@@ -191,7 +200,7 @@ class _Support:
         columns = matrix.T.tocsr()
         parts = (_for_kernels(part) for part in (matrix, columns, columns**2))
         sizes = tasks.n_tasks, len(task_of_row), given.shape[1], tasks.threads
-        return cls(*sizes, *np.divmod(places, given.shape[1]), *parts)
+        return cls(task_of_row, *sizes, matrix, *np.divmod(places, given.shape[1]), *parts)
 
     @property
     def size(self) -> int:
@@ -239,6 +248,39 @@ def _arrows(places: _Places, curvature: Floats, shared: float, private: float) -
         first, others = right.ravel()[: places.d], right.ravel()[places.d :]
         middle = (first - places.totals(coupling / own * others)) / pivot
         return np.concatenate([middle, (others - coupling * places.spread(middle)) / own])
+
+    return solve
+
+
+def _coupled(places: _Support, h: Floats, shared: float, private: float) -> Callable[[Floats], Floats] | None:
+    """The inverse of I + Y^T Y with Y = [Y_w, Y_v] as in `TaskInverses`, where the shared part's S is a diagonal.
+
+    With Z = (I + Y_v Y_v^T)^-1 the deviations are eliminated: (I + Y_v^T Y_v)^-1 = I - Y_v^T Z Y_v, and
+    S = I + Y_w^T Z Y_w. Its diagonal is estimated as the mean of z * (Y^T Z Y z) over random signs z of the places.
+    """
+    found = TaskInverses.of(places.matrix, places.task_of_row, places.tasks, h, private)
+    if found is None:
+        return None
+
+    def across(weights: Floats) -> Floats:
+        """Z h^1/2 X weights, a number for each row."""
+        return found.times(found.roots * places.scores(weights))
+
+    def back(values: Floats) -> Floats:
+        """X^T h^1/2 values, a number for each place."""
+        return places.sums(found.roots * values)
+
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, places.size))
+    probed = np.mean([z * back(across(z)) for z in signs], axis=0)
+    pivot = 1 + np.maximum(places.totals(probed), 0) / shared
+
+    def solve(right: Floats) -> Floats:
+        """The solution, the shared unknowns first."""
+        first, others = right.ravel()[: places.d], right.ravel()[places.d :]
+        eliminated = back(across(others) / np.sqrt(private))
+        middle = (first - places.totals(eliminated) / np.sqrt(shared)) / pivot
+        coupling = back(across(places.spread(middle)) / np.sqrt(shared))
+        return np.concatenate([middle, others - (eliminated + coupling) / np.sqrt(private)])
 
     return solve
 

@@ -218,6 +218,39 @@ def test_deviations_are_unknown_only_where_a_tasks_items_have_the_feature(listed
     assert has.mean() < 0.5 and (weights == shared)[~has].all() and not (weights == shared)[has].all()
 
 
+def with_words(seed: int = 0) -> View:
+    """Ratings of items with words: a few that many items have, and many that few have."""
+    rng = np.random.default_rng(seed)
+    common, rare = rng.random((300, 10)) < 0.3, rng.random((300, 400)) < 0.01
+    features = scipy.sparse.csr_array(np.hstack([common, rare]).astype(float))
+    users, items = np.repeat(np.arange(40), 60), np.concatenate([rng.permutation(300)[:60] for _ in range(40)])
+    values = rng.integers(1, 6, 2400).astype(float)
+    return Ratings.from_triples(users, items, values, n_users=40, n_items=300, item_features=features)
+
+
+@pytest.mark.parametrize(("shared", "private"), [(1.0, 1.0), (0.1, 2.0)])
+def test_the_stronger_preconditioner_saves_most_conjugate_gradients_and_ends_at_the_same_minimum(
+    shared, private, monkeypatch
+):
+    solver, view, counts = RankSVMVar(C=0.3, shared=shared, private=private), with_words(), []
+    direction = newton._direction
+
+    def counted(*args: Any) -> tuple[Floats, int]:
+        found, taken = direction(*args)
+        counts[-1] += taken
+        return found, taken
+
+    monkeypatch.setattr(newton, "_direction", counted)
+    ends = []
+    for many in (0, 10**6):
+        monkeypatch.setattr(newton, "_MANY", many)
+        counts.append(0)
+        ends.append(last(solver, view))
+    assert counts[0] < counts[1] / 3
+    assert ends[0].objective() == pytest.approx(ends[1].objective(), rel=1e-10)
+    assert all(end.gap() <= 1e-12 * end.objective() for end in ends)
+
+
 def test_extreme_penalties_leave_jointly_or_separately(train):
     scores = [
         last(solver, train).model.score(*np.indices((train.n_users, train.n_items)).reshape(2, -1))
@@ -296,6 +329,6 @@ def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads
 
 
 def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
-    monkeypatch.setattr(newton, "_direction", lambda point, linear, C: np.full(linear.size, np.nan))
+    monkeypatch.setattr(newton, "_direction", lambda point, linear, C, most: (np.full(linear.size, np.nan), 0))
     (step,) = RankSVMJoint(C=0.1).steps(train, np.random.default_rng(0))
     assert step.gap() > 0 and not step.model.score(np.arange(8), np.arange(8)).any()
