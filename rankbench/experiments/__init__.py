@@ -110,13 +110,12 @@ class Figure(Checked):
     by: tuple[str, ...] = ()  # sweep: settings with one panel per value
     curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
     others: tuple[str, ...] = ()  # further metrics, each with panels of its own
-    solvers: tuple[str, ...] = ()  # patterns of those that are drawn; empty: all. The tables have all of them
-    data: tuple[str, ...] = ()  # likewise
+    solvers: tuple[Pattern, ...] = ()  # those that are drawn; empty: all. The tables have all of them
+    data: tuple[Pattern, ...] = ()  # likewise
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for text in (*self.solvers, *self.data):
-            Pattern.read(text)
+        read_patterns(self, "solvers", "data")
         if self.by and self.kind != "sweep":
             raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
         if self.curves and self.kind not in ("sweep", "speedup"):
@@ -130,7 +129,7 @@ class Figure(Checked):
     def shows(self, solver: Named, data: Named | None = None) -> bool:
         """Whether a solver is drawn, on this data set if one is given."""
         chosen = ((self.solvers, solver), *([(self.data, data)] if data else []))
-        return all(not texts or any(named.fits(Pattern.read(text)) for text in texts) for texts, named in chosen)
+        return all(not patterns or any(map(named.fits, patterns)) for patterns, named in chosen)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,11 @@ def _exponents(name: str, value: object) -> tuple[float, ...]:
 
 
 def read_patterns(record: object, *names: str) -> None:
-    """Read these fields as patterns, where they are still texts."""
+    """Read these fields as patterns, or as several patterns, where they are still texts."""
     for name in names:
-        if isinstance(text := getattr(record, name), str):
-            object.__setattr__(record, name, Pattern.read(text))
+        found = getattr(record, name)
+        if isinstance(found, str):
+            object.__setattr__(record, name, Pattern.read(found))
+        elif isinstance(found, tuple):
+            several = tuple(Pattern.read(one) if isinstance(one, str) else one for one in found)
+            object.__setattr__(record, name, several)

@@ -12,7 +12,6 @@ from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
 from rankbench.experiments import TIMES, Curve, Figure
 from rankbench.experiments.usual_spaces import PENALTIES
-from rankbench.names import Pattern
 from rankbench.solvers import SOLVERS
 
 
@@ -53,10 +52,10 @@ def means(pattern, registry, text):
 @pytest.mark.parametrize("name", experiments.names())
 def test_what_a_figure_is_said_to_show_is_in_the_experiment(name):
     quick, full = (experiments.load(name, profile) for profile in (False, True))
-    for text in full.figure.solvers:
-        assert any(SOLVERS.resolve(one).fits(Pattern.read(text)) for one in (*quick.solvers, *full.solvers)), text
-    for text in full.figure.data:
-        assert any(DATASETS.resolve(one).fits(Pattern.read(text)) for one in full.data), text
+    for pattern in full.figure.solvers:
+        assert any(SOLVERS.resolve(one).fits(pattern) for one in (*quick.solvers, *full.solvers)), pattern
+    for pattern in full.figure.data:
+        assert any(DATASETS.resolve(one).fits(pattern) for one in full.data), pattern
 
 
 def test_full_replaces_what_it_names_and_nothing_else():

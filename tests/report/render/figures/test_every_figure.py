@@ -16,7 +16,6 @@ from matplotlib.text import Text
 
 from rankbench import experiments
 from rankbench.core.contract import Determinism
-from rankbench.names import Pattern
 from rankbench.planning.plan import resolved
 from rankbench.records.cells import Cell, Place, Selection
 from rankbench.records.plans import Plan
@@ -193,7 +192,7 @@ def chosen(study: Study, group: Group) -> bool:
 
     def fits(one: Group) -> bool:
         parts = ((figure.solvers, one.solver), (figure.data, one.data))
-        return all(not texts or any(named.fits(Pattern.read(text)) for text in texts) for texts, named in parts)
+        return all(not patterns or any(map(named.fits, patterns)) for patterns, named in parts)
 
     figure = study.experiment.figure
     return fits(group) or not any(map(fits, study.groups))
