@@ -164,7 +164,9 @@ def map_npz(path: Path) -> Arrays:
 
 
 def _refuse_unpacking(path: Path, file: IO[bytes], archive: ZipFile) -> None:
-    """Raise an error if the arrays in a file would take far more memory than the file has bytes."""
+    """Raise an error if an array begins before the file, or all would take far more memory than the file has bytes."""
+    if any(entry.header_offset < 0 for entry in archive.infolist()):
+        raise BadZipFile("its beginning is missing")
     unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > file.seek(0, 2) + _UNPACKED:
         raise UserError(f"{path} would unpack to {unpacked:,} bytes: it is no file of rankbench")
