@@ -290,6 +290,19 @@ def test_features_with_nan_or_another_number_of_rows_are_refused():
         replace(lonely(), item_features=np.ones((4, 2)))
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_the_spectral_start_has_scores_of_standard_deviation_1_about_their_mean(partitions):
+    """All users put item 0 above the others that they have rated."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(30), 4)
+    items = np.concatenate([np.append(0, 1 + rng.permutation(9)[:3]) for _ in range(30)])
+    values = np.where(items == 0, 5.0, rng.integers(1, 3, 120))
+    view = Ratings.from_triples(users, items, values, 30, 10)
+    solver = FRSVM(rank=1, features="none", partitions=partitions)
+    scores = next(iter(solver.steps(view, np.random.default_rng(0)))).model.score(view.users, view.items)
+    assert scores.mean() > 0.3 and scores.std() == pytest.approx(1)
+
+
 # users in parts
 
 
