@@ -1,9 +1,10 @@
 """The inverse of all tasks' Hessians, as if the pairs of each task made a complete graph, for sparse features.
 
 The Hessian of the squared hinge by a task's scores is the Laplacian of its graph of pairs with a margin below 1, times
-2 C. A row j in h_j / 2C of such pairs has h_j on the diagonal. The complete graph with the same degrees has the
-Laplacian diag(h) - h h^T / sum(h) = h^1/2 (I - q q^T) h^1/2 with the unit vector q = (h / sum(h))^1/2. With features X
-of the task's rows and Y = (I - q q^T) h^1/2 X / private^1/2, the Hessian by the task's unknowns is about I + Y^T Y, and
+2 C. A row j in h_j / 2C of such pairs has h_j on the diagonal. In its place stands the complete graph in which rows j
+and k are joined with the weight h_j h_k / sum(h). Its Laplacian is diag(h) - h h^T / sum(h) = h^1/2 (I - q q^T) h^1/2
+with the unit vector q = (h / sum(h))^1/2; on the diagonal it has h_j less its share h_j / sum(h). With features X of
+the task's rows and Y = (I - q q^T) h^1/2 X / private^1/2, the Hessian by the task's unknowns is about I + Y^T Y, and
 
     (I + Y^T Y)^-1 = I - Y^T Z Y,    Z = (I + Y Y^T)^-1.
 

@@ -101,8 +101,13 @@ class _Before:
     written: float
 
     def of(self, name: str, path: Path) -> str | None:
-        """The digest of a file that was last changed well before the manifest was written."""
-        return self.listed.get(name) if path.stat().st_mtime < self.written - _CLOCK else None
+        """The digest of a file that was last changed, or put there, well before the manifest was written."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        changed = max(found.st_mtime, found.st_ctime)  # a copy may keep the first, never the second
+        return self.listed.get(name) if changed < self.written - _CLOCK else None
 
 
 def _before(path: Path) -> _Before:

@@ -168,9 +168,11 @@ def _write_tables(study: Study, name: str, folder: Path) -> None:
 
 def worth_drawing(study: Study) -> Drawing | None:
     """The experiment's figure; None where it has a point or two, or shows growth by two sizes, as the table says it."""
-    found = drawing(study)
-    points = [len(line.x) for panel in found.panels for line in panel.all_lines] if found else [0]
-    return found if (max if study.experiment.figure.kind == "growth" else sum)(points) > _FEW else None
+    if (found := drawing(study)) is None:
+        return None
+    points = [len(line.x) for panel in found.panels for line in panel.all_lines]
+    number = max(points) if found.kind == "growth" else sum(points)
+    return found if number > _FEW else None
 
 
 def _draw_figures(section: Section, folder: Path) -> None:

@@ -18,7 +18,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.execution.training import fit
-from rankbench.methods import newton
+from rankbench.methods import newton, task_inverses
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import checked_features
 from rankbench.metrics import evaluate
@@ -352,6 +352,21 @@ def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads
     one, more = (fit(solver, many, steps=2, threads=n) for n in (1, threads))
     every = np.indices((40, 50)).reshape(2, -1)
     assert one.score(*every).tobytes() == more.score(*every).tobytes()
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_stronger_preconditioner_gives_the_same_bytes_on_any_number_of_threads(threads, monkeypatch):
+    monkeypatch.setattr(newton, "_MANY", 0)
+    one, more = (fit(RankSVMVar(C=0.3), with_words(), steps=5, threads=n) for n in (1, threads))
+    assert one.weights.tobytes() == more.weights.tobytes()
+
+
+def test_where_the_stronger_preconditioner_would_be_too_large_the_weaker_one_is_used(monkeypatch):
+    with_it = last(RankSVMVar(C=0.3), with_words())
+    monkeypatch.setattr(newton, "_MANY", 0)
+    monkeypatch.setattr(task_inverses, "_LARGEST", 0)
+    without = last(RankSVMVar(C=0.3), with_words())
+    assert without.objective() == pytest.approx(with_it.objective(), rel=1e-10)
 
 
 def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
