@@ -142,11 +142,12 @@ def _missing(run: Run) -> str:
         repetitions.setdefault(cell.solver.written, set()).add(cell.place.repetition)
     if not repetitions:
         return ""
-    names = ", ".join(f"{name} ({len(found)} of {run.plan.experiment.repetitions} repetitions)"
+    names = ", ".join(f"{name} ({len(found)} of {run.plan.experiment.repetitions} repetitions left)"
                       for name, found in repetitions.items())  # fmt: skip
     seconds, unknown = run.estimate()
-    more = f"{'more than' if unknown else 'about'} {_words(seconds / run.conditions.jobs)}" if seconds else "more time"
-    return f"not finished in the time: {names}; {more} would finish them (--time none, or a longer one, goes on)"
+    about = f"about {_words(seconds / run.conditions.jobs)}" if seconds else "an unknown time"
+    rest = f", without {unknown} trials and trainings of unknown length" if seconds and unknown else ""
+    return f"not finished in the time: {names}; to go: {about}{rest} (--time none, or a longer one, goes on)"
 
 
 def _words(seconds: float) -> str:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from rankbench.core.errors import UserError, unknown
 from rankbench.core.regular import content
 from rankbench.core.texts import is_file_name
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
+from rankbench.experiments.figures import Curve, Figure, check_shown
 from rankbench.experiments.naming import KINDS, Names, read_names
 from rankbench.experiments.spaces import Tune, read_tune
 from rankbench.metrics import metric
 from rankbench.names import REPETITIONS, STEPS, THREADS, Checked, Limits, Named, Pattern, Settings
-from rankbench.names.grammar import read_settings
 
 _LARGEST = 1 << 24  # bytes of an experiment file
 
@@ -74,62 +74,6 @@ class Published(Checked):
     def is_about(self, data: Named, split: Named) -> bool:
         """Whether the number stands beside what is measured on this data set and split."""
         return (self.data is None or data.fits(self.data)) and (self.split is None or split.fits(self.split))
-
-
-@dataclass(frozen=True)
-class Curve(Checked):
-    """A reference line in a figure that is not measured, for example a theoretical curve or the noise level."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    part: Settings = ()  # the panel it belongs to, written `rank=2`; empty: every panel
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.part, str):
-            object.__setattr__(self, "part", tuple(read_settings(self.part).items()))
-        for name, values in (("x", self.x), ("y", self.y)):
-            numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
-            if not numbers or not values:
-                problem = f"{name} of {self.name!r} must be a list of numbers that is not empty"
-                raise UserError(problem, subject="Curve")
-            object.__setattr__(self, name, tuple(map(float, values)))
-        if len(self.x) != len(self.y):
-            problem = f"{self.name!r} has {len(self.x)} numbers in x and {len(self.y)} in y: give the same number"
-            raise UserError(problem, subject="Curve")
-
-
-@dataclass(frozen=True)
-class Figure(Checked):
-    """The figure of an experiment: how its results are drawn."""
-
-    kind: Literal["curve", "sweep", "bars", "speedup", "growth"] = "bars"
-    metric: str = ""  # empty: the experiment's first metric
-    x: str = "seconds"  # curve: seconds or step; sweep: a setting of the data or the split; growth: also of the solvers
-    by: tuple[str, ...] = ()  # sweep: settings with one panel per value
-    curves: tuple[Curve, ...] = ()  # sweep and speedup: reference lines
-    others: tuple[str, ...] = ()  # further metrics, each with panels of its own
-    solvers: tuple[Pattern, ...] = ()  # those that are drawn; empty: all. The tables have all of them
-    data: tuple[Pattern, ...] = ()  # likewise
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        read_patterns(self, "solvers", "data")
-        if self.by and self.kind != "sweep":
-            raise UserError(f"by needs kind=sweep, not kind={self.kind}", subject="Figure")
-        if self.curves and self.kind not in ("sweep", "speedup"):
-            raise UserError(f"curves need kind=sweep or kind=speedup, not kind={self.kind}", subject="Figure")
-
-    @property
-    def is_of_costs(self) -> bool:
-        """Whether it shows what solvers cost, and not how good their models are."""
-        return self.kind in ("speedup", "growth")
-
-    def shows(self, solver: Named, data: Named | None = None) -> bool:
-        """Whether a solver is drawn, on this data set if one is given."""
-        chosen = ((self.solvers, solver), *([(self.data, data)] if data else []))
-        return all(not patterns or any(map(named.fits, patterns)) for patterns, named in chosen)
 
 
 @dataclass(frozen=True)
@@ -266,7 +210,9 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
         found = Experiment(name=name, **values)
     except UserError as error:
         raise error.within(file, instead_of="Experiment") from None
-    found = replace(found, names=read_names(file, names_table, _nameable(file, profiles)))
+    known_texts = _nameable(file, profiles)
+    check_shown(file, found.figure, known_texts)
+    found = replace(found, names=read_names(file, names_table, known_texts))
     return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
 
 

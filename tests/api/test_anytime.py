@@ -80,8 +80,10 @@ def test_at_the_deadline_the_run_ends_and_a_later_one_goes_on(tmp_path, monkeypa
     found = finished(session, run)
     monkeypatch.undo()
     assert [entry.status for entry in found.study.entries] == ["ok", "pending", "pending", "pending"]
-    assert found.missing.startswith("not finished in the time: ") and "sgd (2 of 2 repetitions)" in found.missing
-    assert "random (1 of 2 repetitions)" in found.missing and "--time none, or a longer one, goes on" in found.missing
+    assert found.missing.startswith("not finished in the time: ") and "sgd (2 of 2 repetitions left)" in found.missing
+    assert "random (1 of 2 repetitions left)" in found.missing
+    left = "s, without 6 trials and trainings of unknown length (--time none, or a longer one, goes on)"
+    assert "; to go: about " in found.missing and found.missing.endswith(left)
     assert [line[4] for line in answer_sheet(found.study).lines] == ["", "not finished"]
     assert finished(*started(tmp_path)).missing == ""
 

@@ -58,6 +58,14 @@ def test_what_a_figure_is_said_to_show_is_in_the_experiment(name):
         assert any(DATASETS.resolve(one).fits(pattern) for one in full.data), pattern
 
 
+@pytest.mark.parametrize(("kind", "name"), [("solvers", "sgdd"), ("data", "low-rang[users=5]")])
+def test_a_figure_of_what_the_experiment_does_not_have_is_refused(kind, name):
+    text = (files("rankbench.experiments") / "cortes2007-bounds.toml").read_text()
+    text = text.replace("[figure]", f'[figure]\n{kind} = ["{name}"]', 1)
+    with pytest.raises(UserError, match=rf"unknown name in x.toml: \[figure\] {kind} '{name.partition('[')[0]}'"):
+        experiments.read("x", "x.toml", text)
+
+
 def test_full_replaces_what_it_names_and_nothing_else():
     quick, full = (experiments.load("park2015-table1", flag) for flag in (False, True))
     table = tomllib.loads(files("rankbench.experiments").joinpath("park2015-table1.toml").read_text())

@@ -21,7 +21,16 @@ from rankbench.report.render.figures.plots import draw
 from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.figures.ticks import Decades
 from rankbench.report.render.page import page
-from rankbench.report.render.tables import definitions, failures, notes, sheet, to_csv, to_latex, to_markdown
+from rankbench.report.render.tables import (
+    definitions,
+    failures,
+    notes,
+    sheet,
+    to_csv,
+    to_latex,
+    to_markdown,
+    verdict_notes,
+)
 from rankbench.report.rows import rows
 from rankbench.report.sections import Section
 from rankbench.report.study import setting_of, studies
@@ -405,6 +414,12 @@ def test_a_figure_of_a_point_or_two_is_not_written(study, tmp_path):
     assert not list((tmp_path / "report" / "figures").glob("*"))
     text = (tmp_path / "report" / "tiny.md").read_text()
     assert "![" not in text and "All measurements" in text
+
+
+@pytest.mark.parametrize("kind", ["growth", "speedup"])
+def test_where_costs_are_shown_nothing_is_said_of_verdicts(study, kind):
+    assert verdict_notes(study())
+    assert verdict_notes(study(figure=Figure(kind, x="n"))) == []
 
 
 def test_a_figure_shows_the_chosen_solvers_and_data_or_all_where_there_are_none(study):

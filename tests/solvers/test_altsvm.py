@@ -614,6 +614,12 @@ def test_in_parts_it_comes_about_as_far_as_in_one_process(loss, halves):
     assert errors[1]["pairwise-error"] < 1.1 * errors[0]["pairwise-error"] + 0.01
 
 
+def test_only_training_without_parts_has_a_bound_on_its_speed_up(train):
+    assert [step.bound for step in run(AltSVM(rank=2, partitions=2), train, 3)] == [None] * 3
+    first, *others = [step.bound for step in run(AltSVM(rank=2), train, 3)]
+    assert first is None and all(bound >= 1 for bound in others)
+
+
 def test_more_parts_than_users_are_refused(train):
     with pytest.raises(UserError, match="AltSVM: partitions=16 is above the number of users, 15; lower partitions"):
         next(run(AltSVM(rank=2, partitions=16), train, 1))

@@ -354,6 +354,14 @@ def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads
     assert one.score(*every).tobytes() == more.score(*every).tobytes()
 
 
+def test_the_stronger_preconditioner_is_positive_where_a_diagonal_is_estimated_below_zero():
+    view = with_words()
+    places = ranksvm_var._Support.of(PairTasks.of(view, 1), checked_features(view.item_features))
+    solve = ranksvm_var._coupled(places, np.full(len(view), 5.0), 1e-4, 1.0)
+    unit = np.eye(places.d, places.d + places.size)
+    assert all(row @ solve(row) > 0 for row in unit)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_stronger_preconditioner_gives_the_same_bytes_on_any_number_of_threads(threads, monkeypatch):
     monkeypatch.setattr(newton, "_MANY", 0)
