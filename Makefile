@@ -5,7 +5,7 @@
 # make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
-# make lint    ruff, mypy, cython-lint, codespell, proselint, and whether the stubs of the kernels are up to date
+# make lint    ruff, mypy, cython-lint, codespell, proselint, names in changes/, and whether the kernels' stubs are up to date
 # make docs    build the site of documentation in build/docs, with warnings as errors, and check its links
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
@@ -88,6 +88,7 @@ lint: .venv/.extra-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/codespell
 	@$(BIN)/proselint check --config .ci/proselint.json $(PROSE)
+	@$(BIN)/towncrier build --draft --version next > /dev/null
 	$(BIN)/python .ci/write_stubs.py --check
 
 .PHONY: docs

@@ -1,17 +1,19 @@
-"""The directive `{commands}`: the reference of the command line, made from the application itself."""
+"""A page for each command, made from the application itself, and the directive `{commands}` that lists the pages."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer.main
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 from rankbench.cli.app import app as application
 
 EXAMPLE = "Example: "
+ROOM = "reference/commands"  # beside the pages of autosummary, which are made too
+VERBS: dict[str, Any] = typer.main.get_command(application).commands
 
 
 def commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -52,9 +54,9 @@ def meaning(option: Any) -> str:
     return f"{text} Default: `{option.default}`." if told else text
 
 
-def page(name: str, command: Any) -> Iterator[str]:
+def section(name: str, command: Any, level: int = 1) -> Iterator[str]:
     """The lines of Markdown about a command."""
-    yield from (f"## {name}", "")
+    yield from (f"{'#' * level} {name}", "")
     about = [line.strip() for line in (command.help or "").splitlines()]
     yield from ("" if line.startswith(EXAMPLE) else line for line in about)
     examples = [line.removeprefix(EXAMPLE) for line in about if line.startswith(EXAMPLE)]
@@ -69,19 +71,48 @@ def page(name: str, command: Any) -> Iterator[str]:
     yield ""
 
 
-class Commands(Directive):
-    """Writes a section for each command."""
+def page(verb: str) -> str:
+    """The page of a verb, with a section for each command below it."""
+    group = VERBS[verb]
+    below = commands(group, f"rankbench {verb}") if hasattr(group, "commands") else ()
+    lines = [*section(f"rankbench {verb}", group), *(line for name, one in below for line in section(name, one, 2))]
+    return "\n".join(lines)
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the pages, each only if it changed, so that Sphinx does not read it again."""
+    room = Path(app.srcdir, ROOM)
+    room.mkdir(parents=True, exist_ok=True)
+    for verb in VERBS:
+        path, text = room / f"{verb}.md", page(verb)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+class Commands(SphinxDirective):
+    """Lists the pages of the commands, and links the first words of each row of the table above to them."""
 
     def run(self) -> list[nodes.Node]:
-        """The sections, parsed as the Markdown of the page is."""
-        group = typer.main.get_command(application)
-        lines = [line for name, command in commands(group, "rankbench") for line in page(name, command)]
-        here = nodes.Element()
-        self.state.nested_parse(StringList(lines, source="the command line"), self.content_offset, here, match_titles=1)
-        return here.children
+        """The list, parsed as the Markdown of the page is."""
+        pages = [f"rankbench {verb} </{ROOM}/{verb}>" for verb in VERBS]
+        return self.parse_text_to_nodes("\n".join(["```{toctree}", ":maxdepth: 1", "", *pages, "```"]))
+
+
+def link_verbs(app: Sphinx, tree: nodes.document) -> None:
+    """Link each `rankbench VERB` of the page of commands to the verb's own page."""
+    if app.env.docname != "commands":
+        return
+    for literal in list(tree.findall(nodes.literal)):
+        verb = literal.astext().removeprefix("rankbench ").split(" ")[0]
+        if literal.astext().startswith("rankbench ") and verb in VERBS:
+            link = nodes.reference("", "", internal=True, refuri=f"{ROOM}/{verb}.html")
+            literal.replace_self(link)
+            link += literal
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Make it known to Sphinx."""
     app.add_directive("commands", Commands)
+    app.connect("builder-inited", write_pages)
+    app.connect("doctree-read", link_verbs)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """The cache folder for downloaded and parsed data."""
 
 import os
+import sys
 from pathlib import Path
 
 
@@ -8,6 +9,5 @@ def cache_folder() -> Path:
     """The folder `RANKBENCH_CACHE`, or the platform's default cache folder for rankbench."""
     if folder := os.environ.get("RANKBENCH_CACHE"):
         return Path(folder)
-    import pooch  # noqa: PLC0415  keeps the command line's help fast
-
-    return Path(pooch.os_cache("rankbench"))
+    usual = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(usual), "rankbench")

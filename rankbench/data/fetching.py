@@ -10,12 +10,15 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
-import pooch
-import requests
-from urllib3.exceptions import HTTPError, ReadTimeoutError
-
 from rankbench.core.errors import UserError
-from rankbench.data.origins import Download, Tell
+from rankbench.data.origins import INSTALL, Download, Tell
+
+try:
+    import pooch
+    import requests
+    from urllib3.exceptions import HTTPError, ReadTimeoutError
+except ModuleNotFoundError as error:
+    raise UserError("a download needs the package pooch", remedy=INSTALL) from error
 
 _RETRIES = 3  # after a cut connection, a wrong hash or a busy server
 _PIECE = 1 << 16

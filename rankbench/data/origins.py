@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+INSTALL = 'pip install "rankbench[data]"'
 Tell = Callable[[str, int, int | None], None]  # progress: a file's name, bytes so far, total bytes if known
 
 

@@ -1,6 +1,7 @@
 """Downloads from a local server with cut connections, wrong bytes, redirects and refusals."""
 
 import hashlib
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -315,6 +316,16 @@ def test_a_publication_fetches_into_the_cache_once(server, tmp_path, monkeypatch
     assert thing.missing() is None
     assert [(held.path, held.sha256) for held in thing.held()] == [(tmp_path / "data/thing/thing.zip", DIGEST)]
     assert len(server.asked) == 1
+
+
+def test_where_pooch_is_missing_the_error_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    monkeypatch.delenv("RANKBENCH_DATA", raising=False)
+    monkeypatch.delitem(sys.modules, "rankbench.data.fetching")
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    thing = Publication("thing", "", "", "", (("thing.zip",),), (Download("thing.zip", ("https://x.org/t",), DIGEST),))
+    with pytest.raises(UserError, match=r'needs the package pooch; pip install "rankbench\[data\]"'):
+        thing.fetch(lambda *what: None)
 
 
 def test_what_has_no_address_says_how_to_get_it():

