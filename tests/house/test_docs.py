@@ -138,6 +138,17 @@ def test_commands_that_are_only_shown_exist_with_their_options(path):
             command.make_context(words[0], rest, resilient_parsing=False)
 
 
+TEXTS = [*PAGES, *(ROOT / "rankbench" / "experiments").glob("*.toml"), *(DOCS / "solvers").glob("*.md")]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_verbs_and_options_in_a_sentence_exist(path):
+    for text in re.findall(r"`rankbench\s+([a-z][^`]*)`", path.read_text()):
+        command, _ = leaf(text.replace("\\|", " ").split())  # of verbs in a table the first
+        options = re.findall(r"(?<!\S)--?[a-z][\w-]*", text)
+        assert set(options) <= {name for one in command.params for name in (*one.opts, *one.secondary_opts)}, text
+
+
 def test_an_option_that_does_not_exist_is_seen():
     command, rest = leaf(["run", "all", "--nonsense"])
     with pytest.raises(Exception, match="nonsense"):

@@ -1,4 +1,4 @@
-"""`rankbench audit`: each check finds what it is for, and passes on data without it."""
+"""`rankbench check FILE`: each check finds what it is for, and passes on data without it."""
 
 from functools import partial
 
