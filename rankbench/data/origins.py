@@ -2,8 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
+
+from rankbench.core.errors import UserError
+from rankbench.data.files import Files
+from rankbench.names.user_files import is_file, own_path
 
 INSTALL = 'pip install "rankbench[data]"'
 Tell = Callable[[str, int, int | None], None]  # progress: a file's name, bytes so far, total bytes if known
@@ -65,6 +70,53 @@ class Generated:
 
     def fetch(self, tell: Tell) -> None:
         """Do nothing, because generated data needs no files."""
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """The origin of a user's own data: a file of rows and optionally a file of item features."""
+
+    path: str
+    features: str | None = None
+    licence: str = "the owner's"
+    package: str = ""  # an optional package that reads the file of rows, and the command that installs it
+    install: str = ""
+
+    @property
+    def size(self) -> str:
+        """The size of the file of rows, as text."""
+        path = self._paths()[0]
+        return f"{path.stat().st_size:,} bytes" if is_file(path) else "unknown: there is no such file"
+
+    @property
+    def home(self) -> str:
+        """The path of the file of rows, as text."""
+        return f"the user's own file {self.path}"
+
+    def missing(self) -> str | None:
+        """What to do about a missing file, or None if all files exist."""
+        absent = [path for path in self._paths() if not is_file(path)]
+        if absent:
+            return f"no file {str(absent[0])!r}: check the path"
+        lacking = self.package and find_spec(self.package) is None
+        return f"reading {self.path} needs the package {self.package}: {self.install}" if lacking else None
+
+    def held(self) -> list[Held]:
+        """The files that exist, without published hashes."""
+        return [Held(path, None) for path in self._paths() if is_file(path)]
+
+    def fetch(self, tell: Tell) -> None:
+        """Raise an error if a file is missing, since a user's file cannot be downloaded."""
+        self.files("own")
+
+    def files(self, name: str) -> Files:
+        """The files, which must exist, under this name of the data set."""
+        if reason := self.missing():
+            raise UserError(reason)
+        return Files(name, self._paths())
+
+    def _paths(self) -> tuple[Path, ...]:
+        return tuple(own_path(path) for path in (self.path, self.features) if path is not None)
 
 
 @dataclass(frozen=True)

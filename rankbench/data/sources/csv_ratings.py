@@ -8,10 +8,10 @@ import numpy as np
 from rankbench.data.building import Repeats, ratings
 from rankbench.data.files import File, Files
 from rankbench.data.parsed import parsed
+from rankbench.data.origins import OwnFile
 from rankbench.data.sources.own_files import (
     Header,
     IdKind,
-    OwnFile,
     Separator,
     Shape,
     item_features,

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -13,15 +12,13 @@ import numpy as np
 from rankbench.core.errors import UserError
 from rankbench.data.building import numbered
 from rankbench.data.features import Block
-from rankbench.data.files import File, Files
-from rankbench.data.origins import Held, Tell
+from rankbench.data.files import File
 from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables import Rows, lines, read, records
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import Ids, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
-from rankbench.names.user_files import is_file, own_path
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
@@ -33,53 +30,6 @@ _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")  # of spreadsheet programs
 _NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
 _SECONDS = 10**8  # since 1970: the year 1973; smaller numbers may be anything
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
-
-
-@dataclass(frozen=True)
-class OwnFile:
-    """The origin of a user's own data: a file of rows and optionally a file of item features."""
-
-    path: str
-    features: str | None = None
-    licence: str = "the owner's"
-    package: str = ""  # an optional package that reads the file of rows, and the command that installs it
-    install: str = ""
-
-    @property
-    def size(self) -> str:
-        """The size of the file of rows, as text."""
-        path = self._paths()[0]
-        return f"{path.stat().st_size:,} bytes" if is_file(path) else "unknown: there is no such file"
-
-    @property
-    def home(self) -> str:
-        """The path of the file of rows, as text."""
-        return f"the user's own file {self.path}"
-
-    def missing(self) -> str | None:
-        """What to do about a missing file, or None if all files exist."""
-        absent = [path for path in self._paths() if not is_file(path)]
-        if absent:
-            return f"no file {str(absent[0])!r}: check the path"
-        lacking = self.package and find_spec(self.package) is None
-        return f"reading {self.path} needs the package {self.package}: {self.install}" if lacking else None
-
-    def held(self) -> list[Held]:
-        """The files that exist, without published hashes."""
-        return [Held(path, None) for path in self._paths() if is_file(path)]
-
-    def fetch(self, tell: Tell) -> None:
-        """Raise an error if a file is missing, since a user's file cannot be downloaded."""
-        self.files("own")
-
-    def files(self, name: str) -> Files:
-        """The files, which must exist, under this name of the data set."""
-        if reason := self.missing():
-            raise UserError(reason)
-        return Files(name, self._paths())
-
-    def _paths(self) -> tuple[Path, ...]:
-        return tuple(own_path(path) for path in (self.path, self.features) if path is not None)
 
 
 def scale_of(record: str, low: float | None, high: float | None) -> tuple[float, float]:

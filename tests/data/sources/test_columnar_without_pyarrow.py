@@ -5,12 +5,12 @@ import pytest
 import rankbench
 from rankbench.core.errors import UserError
 from rankbench.data import DATASETS
-from rankbench.data.sources import own_files
+from rankbench.data import origins
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_without_pyarrow_the_command_that_installs_it_is_told(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(own_files, "find_spec", lambda package: None)
+    monkeypatch.setattr(origins, "find_spec", lambda package: None)
     name = f"{kind}:{tmp_path / 'rows'}"
     assert DATASETS.resolve(name.replace("rows", "gone")).record.origin.missing().endswith("gone': check the path")
     (tmp_path / "rows").write_bytes(b"PAR1")
