@@ -59,7 +59,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = dict.fromkeys(["start", "splits"], ["site-navigation"])  # no section is below them
+html_sidebars = {page: ["site-navigation"] for page in ("start", "splits")}  # no section is below them
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,

@@ -7,9 +7,9 @@ import numpy as np
 
 from rankbench.data.building import Repeats
 from rankbench.data.files import Files
+from rankbench.data.origins import OwnFile
 from rankbench.data.parsed import parsed
 from rankbench.data.sources.columnar import INSTALL, PACKAGE, Wanted, ratings
-from rankbench.data.origins import OwnFile
 from rankbench.data.sources.own_files import item_features, scale_of
 from rankbench.data.views import Ratings
 from rankbench.names import Checked

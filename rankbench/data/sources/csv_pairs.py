@@ -7,8 +7,8 @@ import numpy as np
 
 from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
-from rankbench.data.parsed import parsed
 from rankbench.data.origins import OwnFile
+from rankbench.data.parsed import parsed
 from rankbench.data.sources.own_files import (
     Header,
     IdKind,

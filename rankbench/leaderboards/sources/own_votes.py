@@ -8,8 +8,8 @@ import numpy as np
 from rankbench.core.contract import Int32s
 from rankbench.core.errors import UserError
 from rankbench.data.files import Files
-from rankbench.data.parsed import parsed
 from rankbench.data.origins import OwnFile
+from rankbench.data.parsed import parsed
 from rankbench.data.sources.own_files import item_features
 from rankbench.data.tables.fields import Ids, is_padded
 from rankbench.data.views import Comparisons

@@ -4,8 +4,7 @@ import pytest
 
 import rankbench
 from rankbench.core.errors import UserError
-from rankbench.data import DATASETS
-from rankbench.data import origins
+from rankbench.data import DATASETS, origins
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
