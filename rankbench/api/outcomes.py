@@ -102,7 +102,8 @@ class Outcome:
     def variance(self) -> "pandas.DataFrame":
         """A row for each solver, metric and source of variation: its share of the variance, with the interval.
 
-        Users are told from what repetitions draw anew; runs with other `redraw` tell splits, search and start apart.
+        Runs with other values of `redraw` separate the shares of splits, search and start; one run alone has those of
+        users and repetitions.
         """
         found = (one.record for one in variance.shares_of(self.study))
         return _frame(found, variance.COLUMNS)

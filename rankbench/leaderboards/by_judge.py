@@ -33,7 +33,7 @@ class _Seen:
         """The margins by the scores without the judge of each vote: one Newton step from the fit of all."""
         fit, judges = found.fit, votes.judges
         if judges is None or len(judges.names) < 2:
-            raise UserError("judges are told apart by a column that names them, and by two at least",
+            raise UserError("this needs a column that names the judge of each vote, and at least two judges",
                             remedy="name it: FILE[judge=NAME]")  # fmt: skip
         if fit is None:
             raise UserError(f"{found.model} says nothing about judges", remedy="take bradley-terry or davidson")

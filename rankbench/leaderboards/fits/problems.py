@@ -171,7 +171,7 @@ class OfPairs:
         return np.concatenate([scores, self.pairs.design.T @ by_m])
 
     def _squares(self, by_mm: Floats, by_mt: Floats, by_tt: Floats) -> Floats:
-        """The matrix that these second derivatives, or products of slopes, of all pairs add up to."""
+        """The sum over all pairs of a matrix for each, of second derivatives or of products of slopes."""
         n, pairs, ties = self.n_items, self.pairs, int(self.model.has_ties)
         q = pairs.design.shape[1]
         out = np.zeros((n + q + ties,) * 2)
