@@ -44,10 +44,20 @@ def vectors_of_items(model: Model, ratings: Ratings, width: int) -> Floats:
     return items
 
 
+def check_curved(loss: Loss) -> None:
+    """Raise an error for a loss that is not curved wherever a pair costs something."""
+    if loss not in (Loss.SQUARED_HINGE, Loss.LOGISTIC):
+        problem = (
+            f"fold_in takes Newton steps, which need more curvature than {loss.name.lower().replace('_', '-')} has"
+        )
+        raise UserError(problem, remedy="train with loss=squared-hinge or logistic")
+
+
 def users_of_pairs(
     known: FeatureFactors | Factors, view: View, loss: Loss, C: float, threads: int
 ) -> tuple[Floats, Flags]:
     """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to rounding, and who has a pair."""
+    check_curved(loss)
     view, vectors = with_vectors(known, view, threads)
     tasks, rank = PairTasks.of(view, threads, loss), vectors.shape[1]
     users = zero_rows(view.n_users, rank)

@@ -1,11 +1,13 @@
 """Losses of a margin, the score of the better item less that of the worse one: one record for each.
 
-The kernels have the same losses in pyx/shared/losses.pxd. To add a loss, add it there and add a record to `LOSSES`
-here; the tests compare the two, and each with its own derivatives.
+The kernels have the same losses in pyx/shared/losses.pxd. To add one, add it there, and here a record to `LOSSES` and
+its name to those of the three types of names that it suits: the solvers of pairs take it then. The tests compare the
+two files, and each loss with its own derivatives.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +16,9 @@ from rankbench.core.contract import Floats
 from rankbench.kernels.shared.losses import Loss as Code
 
 Function = Callable[[Floats], Floats]
+CurvedLoss = Literal["squared-hinge", "logistic"]  # curved wherever a pair costs something: for Newton's method
+SmoothLoss = Literal["squared-hinge", "logistic", "smooth-hinge"]  # with a continuous slope: for L-BFGS
+PairLoss = Literal["squared-hinge", "logistic", "smooth-hinge", "hinge"]  # all: for stochastic gradients
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from rankbench.core.contract import (
     Step,
     Sums,
 )
-from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, View
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.in_process import steps_in_process
@@ -109,9 +108,6 @@ class AltSVM(Checked):
 
     def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
         """The model of these users, each at the minimum of their half with the items' vectors as they are."""
-        if self.loss != "squared-hinge":
-            problem = "fold_in takes Newton steps, which the hinge has no curvature for"
-            raise UserError(problem, subject="AltSVM", remedy="train with loss=squared-hinge")
         return alone(model, ratings, CODES[self.loss], 1 / self.lam, checked_threads(threads))
 
 

@@ -12,12 +12,11 @@ from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, M
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import negatives as kernel
 from rankbench.kernels.methods.pairwise import DescentFactors
-from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
-from rankbench.methods.folding import vectors_of_items
-from rankbench.methods.losses import BY_NAME
+from rankbench.methods.folding import check_curved, vectors_of_items
+from rankbench.methods.losses import BY_NAME, CODES, Loss, PairLoss
 from rankbench.methods.one_vector import minimum
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
@@ -25,7 +24,6 @@ from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Least, Precision, Rank, StepSize, Weight
 
-_LOGISTIC = BY_NAME["logistic"]
 _PORTIONS = 8  # of a pass; before each, `warp` draws negatives by the scores that the one before has left
 
 
@@ -53,6 +51,8 @@ class BPR(Checked):
     with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
     packages do, which takes less time at high ranks; after each pass the model gets them as doubles.
 
+    `loss` takes the place of -ln sigma(x), the logistic loss, by another function of x.
+
     With `biases` each item has a number b_j besides its vector, x = u_i . (v_j - v_k) + b_j - b_k, with the same
     penalty and a start of 0; it holds how popular an item is. The model's vectors are then (u_i, 1) and (v_j, b_j), and
     users with a rating but no positive score b_j.
@@ -67,6 +67,7 @@ class BPR(Checked):
     precision: Precision = "double"
     biases: Annotated[bool, AddedLater()] = False
     negatives: Annotated[Literal["uniform", "popular", "warp"], AddedLater()] = "uniform"
+    loss: Annotated[PairLoss, AddedLater()] = "logistic"
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -87,7 +88,7 @@ class BPR(Checked):
 
         def objective() -> float:
             pairs = ComparisonRows(indptr=indptr, better=positives, worse=kept)
-            lost = total_loss(Loss.LOGISTIC, pairs, users, items, threads)
+            lost = total_loss(CODES[self.loss], pairs, users, items, threads)
             penalized = users[:, : self.rank] if self.biases else users
             return float(lost + self.lam / 2 * _size(penalized, items, per_user, (positives, kept)))
 
@@ -101,7 +102,7 @@ class BPR(Checked):
             decay=self.decay,
             held=self.rank if self.biases else -1,
         )
-        descent = sgd.Descent(factors=factors, loss=Loss.LOGISTIC)
+        descent = sgd.Descent(factors=factors, loss=CODES[self.loss])
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
         item_groups = balanced(item_load, self.parts)
         updates = 0
@@ -130,6 +131,7 @@ class BPR(Checked):
         alike, plus lam/2 |u|^2, whatever `negatives` says.
         """
         checked_threads(threads)
+        check_curved(CODES[self.loss])
         items = vectors_of_items(model, ratings, self.rank + self.biases)
         indptr, positives = positives_of(ratings, self.least)
         users = np.zeros((ratings.n_users, self.rank))
@@ -151,19 +153,21 @@ class BPR(Checked):
 
 @dataclass(frozen=True, eq=False)
 class _OfUser:
-    """What a user's vector x costs: the mean of ln(1 + e^-m) over the margins m of all pairs, and lam/2 |x|^2."""
+    """What a user's vector x costs: the mean loss over the margins of all pairs, and lam/2 |x|^2."""
 
     positives: Floats
     negatives: Floats
     apart: Floats  # by how much the biases of each pair differ
     lam: float
+    loss: Loss
 
     @classmethod
     def of(cls, solver: BPR, items: Floats, own: Int32s) -> "_OfUser":
         """The pairs of these positives with all other items."""
         others = np.setdiff1d(np.arange(len(items)), own)
         vectors, biases = items[:, : solver.rank], items[:, solver.rank] if solver.biases else np.zeros(len(items))
-        return cls(vectors[own], vectors[others], np.subtract.outer(biases[own], biases[others]), solver.lam)
+        apart = np.subtract.outer(biases[own], biases[others])
+        return cls(vectors[own], vectors[others], apart, solver.lam, BY_NAME[solver.loss])
 
     def margins(self, x: Floats) -> Floats:
         """By how much each positive scores above each negative."""
@@ -171,12 +175,12 @@ class _OfUser:
 
     def value(self, x: Floats) -> float:
         """The cost."""
-        return float(_LOGISTIC.value(self.margins(x)).mean() + self.lam / 2 * x @ x)
+        return float(self.loss.value(self.margins(x)).mean() + self.lam / 2 * x @ x)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """The gradient, and the second derivatives."""
         margins = self.margins(x)
-        slopes, curves = (part(margins) / margins.size for part in (_LOGISTIC.slope, _LOGISTIC.curvature))
+        slopes, curves = (part(margins) / margins.size for part in (self.loss.slope, self.loss.curvature))
         gradient = slopes.sum(axis=1) @ self.positives - slopes.sum(axis=0) @ self.negatives + self.lam * x
         own, other = (self.positives.T * curves.sum(axis=1)), (self.negatives.T * curves.sum(axis=0))
         mixed = self.positives.T @ curves @ self.negatives

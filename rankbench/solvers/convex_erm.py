@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse.linalg
@@ -15,6 +15,7 @@ from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
+from rankbench.methods.losses import SmoothLoss
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
@@ -54,7 +55,7 @@ class ConvexERM(Checked):
     """
 
     lam: Weight = 1.0
-    loss: Literal["logistic", "smooth-hinge", "squared-hinge"] = "logistic"
+    loss: SmoothLoss = "logistic"
     corrections: Annotated[int, Limits(low=0, high=1000)] = 10
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False

@@ -16,8 +16,8 @@ from rankbench.features.matrix import Features
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import zero_rows
-from rankbench.methods.folding import own, with_vectors
-from rankbench.methods.losses import BY_NAME, Loss
+from rankbench.methods.folding import check_curved, own, with_vectors
+from rankbench.methods.losses import BY_NAME, CODES, Loss, SmoothLoss
 from rankbench.methods.one_vector import minimum
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
@@ -46,7 +46,7 @@ class FM(Checked):
 
     rank: Rank = 10
     lam: Weight = 1.0
-    loss: Literal["logistic", "squared-hinge"] = "logistic"
+    loss: SmoothLoss = "logistic"
     features: Literal["given", "none"] = "given"
     learns_from: ClassVar = Comparisons
     determinism: ClassVar = Determinism.EXACT
@@ -70,6 +70,7 @@ class FM(Checked):
     @one_blas_thread()
     def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
         """The model of these users, each with the vector p that is best with the items of the model as they are."""
+        check_curved(CODES[self.loss])
         known = own(model, Factors)
         view, items = with_vectors(known, ratings, checked_threads(threads))
         pairs = view.comparisons() if isinstance(view, Ratings) else view

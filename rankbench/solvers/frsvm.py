@@ -21,7 +21,7 @@ from rankbench.methods.design import Design, sparse_rows
 from rankbench.methods.factors import streams_of, whole_lanes, zero_rows
 from rankbench.methods.folding import own, users_of_pairs
 from rankbench.methods.line_search import halved, sufficient
-from rankbench.methods.losses import CODES
+from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import features_as_stored
 from rankbench.models import Factors, FeatureFactors, ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
@@ -74,7 +74,7 @@ class FRSVM(Checked):
     start: Literal["spectral", "random"] = "spectral"
     fallback: Literal["zero", "mean"] = "zero"
     partitions: Partitions = 1
-    loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
+    loss: Annotated[CurvedLoss, AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     takes_single: ClassVar = True  # features of 32 bits as they are
     determinism: ClassVar = Determinism.EXACT

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse.linalg
@@ -14,7 +14,7 @@ from rankbench.data.views import Comparisons
 from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.line_search import halved, sufficient
-from rankbench.methods.losses import CODES
+from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.warm_starts import check_sizes, without_gaps
 from rankbench.models import ItemScores
 from rankbench.names import Checked, checked_threads
@@ -40,7 +40,7 @@ class GlobalRanking(Checked):
     """
 
     lam: Weight = 1.0
-    loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
+    loss: CurvedLoss = "squared-hinge"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT

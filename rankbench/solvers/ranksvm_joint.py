@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rankbench.core.contract import Determinism, Floats, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features
 from rankbench.features.single import SingleFeatures
-from rankbench.methods.losses import CODES
+from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.methods.tasks import features_as_stored
@@ -30,7 +30,7 @@ class RankSVMJoint(Checked):
     """
 
     C: Weight = 1.0
-    loss: Annotated[Literal["squared-hinge", "logistic"], AddedLater()] = "squared-hinge"
+    loss: Annotated[CurvedLoss, AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     takes_single: ClassVar = True  # features of 32 bits as they are

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -12,12 +12,13 @@ from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import entries as entries_kernel
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.newton import Linear, minimise
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.task_inverses import TaskInverses
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
-from rankbench.names import Checked, checked_threads
+from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 _PROBES = 8  # random vectors of signs by which a diagonal is estimated
@@ -28,14 +29,16 @@ class RankSVMVar(Checked):
     """A linear function w + v_i per task, shared part and deviation, by truncated Newton with a duality gap.
 
     min over w, v of shared/2 |w|^2 + private/2 sum_i |v_i|^2 + C sum over all tasks' pairs of
-    max(0, 1 - (w + v_i) . (x_j - x_k))^2 (Cheng et al. 2018, «var»). Only shared/C and private/C matter: a
-    large `private` approaches RankSVM jointly, a large `shared` separately. Of ratings all strict pairs count
-    and none is listed. A user without a pair contributes nothing and has v = 0: the shared part scores.
+    L((w + v_i) . (x_j - x_k)) (Cheng et al. 2018, «var»), with the squared hinge L(m) = max(0, 1 - m)^2, or
+    log(1 + e^-m) for `loss=logistic`. Only shared/C and private/C matter: a large `private` approaches RankSVM jointly,
+    a large `shared` separately. Of ratings all strict pairs count; with the squared hinge none is listed. A user
+    without a pair contributes nothing and has v = 0: the shared part scores.
     """
 
     C: Weight = 1.0
     shared: Weight = 1.0
     private: Weight = 1.0
+    loss: Annotated[CurvedLoss, AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
@@ -46,7 +49,7 @@ class RankSVMVar(Checked):
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""
         threads = checked_threads(threads)
         given = checked_features(train.item_features)
-        tasks = PairTasks.of(train, threads)
+        tasks = PairTasks.of(train, threads, CODES[self.loss])
         places = _Support.of(tasks, given) if isinstance(given, SparseFeatures) else _Everywhere.of(tasks, given)
         for point in minimise(tasks, self._scaled(places), self.C):
             weights = places.table(*self._parts(point.unknowns, places))

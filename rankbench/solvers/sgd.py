@@ -12,7 +12,7 @@ from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss
 from rankbench.methods.folding import alone
-from rankbench.methods.losses import CODES
+from rankbench.methods.losses import CODES, PairLoss
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.rotation import Rotation, rotation
 from rankbench.methods.schedules import balanced, loads, missing, partition
@@ -55,7 +55,7 @@ class SGD(Checked):
     lam: Weight = 0.1
     step: StepSize = 0.05
     decay: Decay = 1e-5
-    loss: Literal["squared-hinge", "logistic"] = "squared-hinge"
+    loss: PairLoss = "squared-hinge"
     schedule: Literal["serial", "tournament", "hogwild", "nomad"] = "serial"
     parts: Annotated[int, Limits(low=1, high=128)] = 8
     precision: Precision = "double"

@@ -170,7 +170,7 @@ def test_a_fact_is_what_the_solver_declares_or_shows(name, fact, said):
 def test_the_settings_of_a_solver_are_told_with_their_ranges():
     found = {setting.name: setting for setting in settings_in(SOLVERS.find("sgd"))}
     assert (found["rank"].kind, found["rank"].default, found["rank"].limits) == ("whole number", "10", "1 to 10000")
-    assert (found["loss"].kind, found["loss"].limits) == ("one of", "squared-hinge, logistic")
+    assert (found["loss"].kind, found["loss"].limits) == ("one of", "squared-hinge, logistic, smooth-hinge, hinge")
     least = {setting.name: setting for setting in settings_in(SOLVERS.find("bpr"))}["least"]
     assert (least.kind, least.default) == ("number or none", "none")
     share = {setting.name: setting for setting in settings_in(SOLVERS.find("rmc"))}["share"]

@@ -383,7 +383,7 @@ def test_scores_that_grow_with_the_number_of_comparisons_say_so():
 def test_one_judge_is_no_sample_of_judges():
     votes = votes_from([(0, 1, 0), (1, 0, 0), (0, 1, 2), (1, 2, 0), (2, 1, 0)], judges=["me"] * 5)
     assert any("All votes are of one judge" in line for line in board_of(votes).remarks)
-    with pytest.raises(UserError, match="by two at least"):
+    with pytest.raises(UserError, match="at least two judges"):
         board_of(votes).judges()
 
 

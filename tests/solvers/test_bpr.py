@@ -250,6 +250,24 @@ def test_an_update_goes_down_the_gradient():
     np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["squared-hinge", "smooth-hinge", "hinge"])
+def test_an_update_goes_down_the_slope_of_the_loss_that_was_chosen(loss):
+    view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative
+    slope = {
+        "squared-hinge": lambda margin: -2 * max(0, 1 - margin),
+        "smooth-hinge": lambda margin: -min(1, max(0, 1 - margin)),
+        "hinge": lambda margin: -1.0 * (margin < 1),
+    }[loss]
+    steps = BPR(rank=2, lam=0.3, step=0.4, loss=loss).steps(view, np.random.default_rng(1))
+    step = next(steps)
+    for _ in range(12):
+        u, (v, w) = step.model.users[0].copy(), step.model.items.copy()
+        s = slope(u @ (v - w))
+        moved = [u - 0.4 * (s * (v - w) + 0.3 * u), v - 0.4 * (s * u + 0.3 * v), w - 0.4 * (0.3 * w - s * u)]
+        step = next(steps)
+        np.testing.assert_allclose(np.vstack([step.model.users, step.model.items]), moved, rtol=1e-12)
+
+
 @pytest.mark.parametrize("how", ["uniform", "popular", "warp"])
 def test_steps_get_smaller_with_the_updates_of_all_passes(how):
     view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative

@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_definition(features):
     np.testing.assert_allclose(one.model(x).score_all(np.arange(USERS)), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", "smooth-hinge"])
 @pytest.mark.parametrize("features", ["dense", "sparse", "none"])
 def test_the_objective_is_the_losses_and_the_penalty_and_its_gradient_that_of_finite_differences(loss, features):
     one, train = machine(loss, features), compared()
@@ -89,7 +89,11 @@ def test_the_objective_is_the_losses_and_the_penalty_and_its_gradient_that_of_fi
     given = np.zeros((ITEMS, 0)) if features == "none" else train.item_features
     scores = by_definition(x, given)
     margins = scores[train.users, train.better] - scores[train.users, train.worse]
-    losses = np.log1p(np.exp(-margins)) if loss == "logistic" else np.maximum(0, 1 - margins) ** 2
+    losses = {
+        "logistic": np.log1p(np.exp(-margins)),
+        "squared-hinge": np.maximum(0, 1 - margins) ** 2,
+        "smooth-hinge": np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
+    }[loss]
     value, gradient = one.objective(x)
     assert value == pytest.approx(losses.sum() + 0.15 * x @ x, rel=1e-12)
     error = check_grad(lambda y: one.objective(y)[0], lambda y: one.objective(y)[1], x)

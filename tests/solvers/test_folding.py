@@ -53,6 +53,7 @@ FOLDING = (
     SGD(rank=3, lam=0.7, loss="logistic"),
     AltSVM(rank=3, lam=0.7),
     BPR(rank=3, lam=0.1),
+    BPR(rank=3, lam=0.1, loss="squared-hinge"),
     BPR(rank=3, lam=0.1, biases=True, negatives="warp", least=2.0),
     CofiRank(rank=3, lam=0.7),
     CofiRank(rank=3, lam=0.7, loss="ordinal"),
@@ -213,7 +214,9 @@ def test_bpr_ends_where_the_mean_loss_of_all_pairs_falls_no_more(solver, data):
     positives = one.items[one.values >= (solver.least or -np.inf)]
     pairs = [(j, k) for j in positives for k in range(12) if k not in positives]
     apart = np.array([items[j] - items[k] for j, k in pairs])
-    gradient = (-apart / (1 + np.exp(apart @ user))[:, None]).mean(axis=0)[:3] + solver.lam * user[:3]
+    margins = apart @ user
+    slopes = -1 / (1 + np.exp(margins)) if solver.loss == "logistic" else -2 * np.maximum(0, 1 - margins)
+    gradient = (slopes[:, None] * apart).mean(axis=0)[:3] + solver.lam * user[:3]
     np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
     np.testing.assert_array_equal(user[3:], 1.0)
 
@@ -253,10 +256,14 @@ def test_cofirank_refuses_gains_of_ratings_below_those_it_may_have_learned_from(
         solver.fold_in(model_at(solver, below, 2), below)
 
 
-def test_the_hinge_has_no_curvature_to_fold_in_with(data):
-    solver = AltSVM(rank=3, loss="hinge")
-    with pytest.raises(UserError, match=r"AltSVM: fold_in takes Newton steps.*loss=squared-hinge"):
-        solver.fold_in(model_at(solver, data.comparisons(), 2), data)
+@pytest.mark.parametrize(
+    "solver",
+    [AltSVM(loss="hinge"), SGD(loss="hinge"), BPR(loss="smooth-hinge"), FM(loss="smooth-hinge", features="none")],
+    ids=repr,
+)
+def test_a_loss_with_little_curvature_folds_nobody_in(data, solver):
+    with pytest.raises(UserError, match=r"fold_in takes Newton steps.* than (smooth-)?hinge has; train with loss="):
+        rankbench.fit(solver, data, steps=2).fold_in(of_users(data, [3]))
 
 
 @pytest.mark.parametrize("name", ["frsvm[rank=2,loss=logistic]", "sgd[rank=2]", "altsvm[rank=2]"])

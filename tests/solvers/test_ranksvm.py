@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
@@ -111,6 +112,28 @@ def test_jointly_is_one_svm_over_all_differences(C, train):
     expected = svc(rows, C)
     assert step.objective() == pytest.approx(value(expected, rows, C), rel=1e-8)
     np.testing.assert_allclose(step.model.scores, dense(train) @ expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [RankSVMSeparate, RankSVMVar])
+def test_with_the_logistic_loss_it_ends_where_lbfgs_ends_and_its_gap_says_how_near_that_is(kind, train):
+    """The unknowns are sqrt(shared) w, sqrt(private) v_1, ...; without a shared part all w_i one after the other."""
+    rows = stacked(train, RankSVMVar(shared=1e9 if kind is RankSVMSeparate else 1.0))
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        margins = rows @ x
+        return 0.5 * (x @ x + np.logaddexp(0, -margins).sum()), x - 0.5 * rows.T @ (1 / (1 + np.exp(margins)))
+
+    best = minimize(objective, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 5000}).fun
+    step = last(kind(C=0.5, loss="logistic"), train)
+    assert step.objective() == pytest.approx(best, rel=1e-4)
+    assert step.objective() <= best * (1 + 1e-7) and step.gap() <= 1e-9 * best
+
+
+@pytest.mark.parametrize("C", [0.001, 100.0, 10_000.0])
+@pytest.mark.parametrize("kind", [RankSVMSeparate, RankSVMVar])
+def test_the_gap_of_the_logistic_loss_vanishes_for_small_and_large_weights(kind, C, train):
+    step = last(kind(C=C, loss="logistic"), train)
+    assert step.gap() <= 1e-10 * step.objective()
 
 
 @C

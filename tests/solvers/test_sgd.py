@@ -25,10 +25,14 @@ from rankbench.solvers.sgd import SGD, rotation_of
 LOSSES: dict[str, Callable[[Any], Any]] = {
     "squared-hinge": lambda margin: np.maximum(0, 1 - margin) ** 2,
     "logistic": lambda margin: np.logaddexp(0, -margin),
+    "smooth-hinge": lambda margin: np.where(margin < 0, 0.5 - margin, np.maximum(0, 1 - margin) ** 2 / 2),
+    "hinge": lambda margin: np.maximum(0, 1 - margin),
 }
 SLOPES: dict[str, Callable[[Any], Any]] = {
     "squared-hinge": lambda margin: -2 * np.maximum(0, 1 - margin),
     "logistic": lambda margin: -1 / (1 + np.exp(margin)),
+    "smooth-hinge": lambda margin: -np.clip(1 - margin, 0, 1),
+    "hinge": lambda margin: -1.0 * (margin < 1),
 }
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 

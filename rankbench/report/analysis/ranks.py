@@ -46,8 +46,8 @@ class Ranks:
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(self.solvers, self.ranks, strict=True))
         lines = [f"Average ranks by {self.metric} ({self.better} is better) over {self.data_sets} data sets: {ranks}"]
         alike = "; ".join(" and ".join(names) for names in self.alike) or "none"
-        test = "an exact test of all differences of average ranks at 5 %"
-        lines.append(self.reason[:1].upper() + self.reason[1:] if self.reason else f"Not distinguished by {test}: {alike}")
+        tested = f"Not distinguished by an exact test of all differences of average ranks at 5 %: {alike}"
+        lines.append(self.reason[:1].upper() + self.reason[1:] if self.reason else tested)
         chances = [
             f"than {name} {chance:.2f} ({low:.2f} to {high:.2f})"
             for name, (chance, low, high) in zip(self.solvers[1:], self.chances, strict=True)
