@@ -88,7 +88,7 @@ lint: .venv/.extra-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/codespell
 	@$(BIN)/proselint check --config .ci/proselint.json $(PROSE)
-	@$(BIN)/towncrier build --draft --version next > /dev/null
+	@said=$$($(BIN)/towncrier build --draft --version next 2>&1) || { echo "$$said"; exit 1; }
 	$(BIN)/python .ci/write_stubs.py --check
 
 .PHONY: docs

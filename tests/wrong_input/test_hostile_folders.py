@@ -253,8 +253,8 @@ def test_a_spoilt_file_harms_nothing(whole, out, tmp_path, limited, kind, spoil,
         assert found.code != 0
 
 
-def test_five_thousand_damaged_files_are_ten_lines(out, tmp_path, limited):
-    for number in range(5000):
+def test_a_thousand_damaged_files_are_ten_lines(out, tmp_path, limited):
+    for number in range(1000):
         (out / "tiny" / "cells" / f"sgd-{number:016x}.json").write_bytes(b"{" if number % 2 else b"\xff")
     for verb in ("table", "status", "merge", "archive", "verify", "report"):
         found = limited.said(*filled(VERBS[verb], out=out, here=tmp_path), limit=60)
