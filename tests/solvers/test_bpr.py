@@ -250,19 +250,23 @@ def test_an_update_goes_down_the_gradient():
     np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["squared-hinge", "smooth-hinge", "hinge"])
-def test_an_update_goes_down_the_slope_of_the_loss_that_was_chosen(loss):
+@pytest.mark.parametrize(
+    ("loss", "value", "slope"),
+    [
+        ("squared-hinge", lambda m: max(0, 1 - m) ** 2, lambda m: -2 * max(0, 1 - m)),
+        ("smooth-hinge", lambda m: 0.5 - m if m < 0 else max(0, 1 - m) ** 2 / 2, lambda m: -min(1, max(0, 1 - m))),
+        ("hinge", lambda m: max(0, 1 - m), lambda m: -1.0 * (m < 1)),
+    ],
+)
+def test_objective_and_updates_are_of_the_loss_that_was_chosen(loss, value, slope):
     view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative
-    slope = {
-        "squared-hinge": lambda margin: -2 * max(0, 1 - margin),
-        "smooth-hinge": lambda margin: -min(1, max(0, 1 - margin)),
-        "hinge": lambda margin: -1.0 * (margin < 1),
-    }[loss]
     steps = BPR(rank=2, lam=0.3, step=0.4, loss=loss).steps(view, np.random.default_rng(1))
     step = next(steps)
     for _ in range(12):
-        u, (v, w) = step.model.users[0].copy(), step.model.items.copy()
+        rows = np.vstack([step.model.users, step.model.items])
+        u, v, w = rows
         s = slope(u @ (v - w))
+        assert step.objective() == pytest.approx(value(u @ (v - w)) + 0.15 * np.square(rows).sum(), rel=1e-12)
         moved = [u - 0.4 * (s * (v - w) + 0.3 * u), v - 0.4 * (s * u + 0.3 * v), w - 0.4 * (0.3 * w - s * u)]
         step = next(steps)
         np.testing.assert_allclose(np.vstack([step.model.users, step.model.items]), moved, rtol=1e-12)
