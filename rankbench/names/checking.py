@@ -58,8 +58,9 @@ def checked_threads(threads: SupportsIndex) -> int:
 
     Every public function that trains, scores or evaluates calls this first.
     """
+    truth = isinstance(threads, bool) or str(getattr(threads, "dtype", "")) == "bool"  # an index in older NumPy
     try:
-        number = None if isinstance(threads, bool) else index(threads)
+        number = None if truth else index(threads)
     except TypeError:
         number = None
     if number is None or not THREADS.allow(number):
