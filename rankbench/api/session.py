@@ -19,7 +19,7 @@ from rankbench.experiments import Experiment
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import check_named, plan
 from rankbench.records.cells import Cell, Selection
-from rankbench.records.store import ResultsFolder
+from rankbench.records.store import ResultsFolder, file_name, file_of_cell
 from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.writing import write_report
@@ -84,7 +84,18 @@ class Session:
         try:
             return self._executed(run)
         finally:
-            manifest.renew(run.store, run.plan)
+            self._say_what_was_changed(run, manifest.renew(run.store, run.plan))
+
+    def _say_what_was_changed(self, run: Run, changed: set[str]) -> None:
+        """A line if files were changed since they were listed in a manifest, and not by this run."""
+        ours = {file_name(cell) for cell in run.plan.everything if run.has_made(cell)}
+        others = sorted(name for name in changed if file_of_cell(Path(name)) not in ours)
+        if others:
+            name, more = run.plan.experiment.name, f" and {len(others) - 1} more" if len(others) > 1 else ""
+            self.display.say(
+                f"note: {name}: {others[0]}{more} changed since the manifest of the run before was written, and not by "
+                f"this run; rankbench verify {name} --all makes all results again"
+            )
 
     def _executed(self, run: Run) -> Study:
         name = run.plan.experiment.name

@@ -229,6 +229,10 @@ class Run:
         self.store.save(result, per_user)
         self.adopt(result)
 
+    def has_made(self, cell: Cell) -> bool:
+        """Whether the cell's result was made by this run or, in the meantime, by another driver."""
+        return cell.key in self._made
+
     def start(self, cell: Cell) -> tuple[str, Path | None]:
         """The key of the trial that a trial starts from, and the file of its model."""
         return self.paths.start(cell, self._stored)

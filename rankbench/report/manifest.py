@@ -44,21 +44,27 @@ def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
     return {f"{path.parent.name}/{path.name}": path for path in files if path.exists()}
 
 
-def renew(store: Store, plan: Plan) -> None:
-    """Write the manifest of this plan's run anew, and those of all stored plans that share cells with it."""
+def renew(store: Store, plan: Plan) -> set[str]:
+    """Write the manifest of this plan's run anew, and those of all stored plans that share cells with it.
+
+    What comes back are the names of files of results that these manifests listed with another SHA-256.
+    """
     keys = {cell.key for cell in plan.everything}
-    for other in store.plans():
-        if not keys.isdisjoint(cell.key for cell in other.everything):
-            _write(store, other)
+    sharing = [other for other in store.plans() if not keys.isdisjoint(cell.key for cell in other.everything)]
+    return {name for other in sharing for name in _write(store, other)}
 
 
-def _write(store: Store, plan: Plan) -> None:
+def _write(store: Store, plan: Plan) -> list[str]:
+    """Write the manifest of one plan, and name the results that it listed with another SHA-256."""
     with store.plan_alone(plan), writing_to(store.folder, MAKE_ROOM):
         path = path_of(store.folder, plan)
         path.parent.mkdir(exist_ok=True)
         remove_left_behind(path.parent, "*~.partial")
-        digests = _digests(store, plan, _before(path))
+        before = _before(path)
+        digests = _digests(store, plan, before)
         write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())))
+    changed = (name for name, digest in digests.items() if before.listed.get(name, digest) != digest)
+    return [name for name in changed if name.startswith("cells/")]
 
 
 def findings(store: Store, plan: Plan) -> Iterator[Finding]:

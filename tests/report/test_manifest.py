@@ -1,6 +1,7 @@
 """The manifest of a run: what was changed, added or dropped since is named, and no other run spoils it."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,9 @@ from helpers import TINY, around, made_up, silent, store_in, tiny
 
 from rankbench.api.session import Listening, Session
 from rankbench.core.leftovers import partial_of
+from rankbench.execution.run import Conditions
 from rankbench.records.cells import Selection
+from rankbench.records.codec import with_digest
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.report import manifest
 from rankbench.report.render.facts import facts
@@ -108,6 +111,27 @@ def renewed(out, seconds):
     (plan,) = store.plans()
     os.utime(manifest.path_of(store.folder, plan), (written, written))
     manifest.renew(store, plan)
+
+
+def test_a_run_says_which_results_somebody_else_changed_before_it_lists_them_anew(out):
+    def what_a_run_says(rerun=()):
+        display, told = Listening(), []
+        object.__setattr__(display, "say", told.append)
+        Session(ResultsFolder(out, silent), conditions=Conditions(rerun=frozenset(rerun)), display=display).run(TINY)
+        return [text for text in told if "manifest" in text]
+
+    first, second, *_ = cell_files(out, ".json")
+    content = json.loads(first.read_text())
+    content["finished"] = "2001-01-01T00:00:00+00:00"
+    content.pop("sha256")
+    first.write_text(with_digest(json.dumps(content)))
+    second.with_suffix(".npz").touch()  # the same bytes
+    assert what_a_run_says() == [
+        f"note: tiny: cells/{first.name} changed since the manifest of the run before was written, and not by this "
+        "run; rankbench verify tiny --all makes all results again"
+    ]
+    assert said(out) == [] == what_a_run_says()
+    assert what_a_run_says(rerun=("all",)) == []  # what a run has made itself is no surprise
 
 
 def test_a_folder_in_place_of_a_file_has_another_digest(out):
