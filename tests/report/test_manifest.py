@@ -131,6 +131,8 @@ def test_a_run_says_which_results_somebody_else_changed_before_it_lists_them_ane
         "run; rankbench verify tiny --all makes all results again"
     ]
     assert said(out) == [] == what_a_run_says()
+    manifest.path_of(out / "tiny", store_in(out).plans()[0]).unlink()
+    assert what_a_run_says() == []  # nothing was listed
     assert what_a_run_says(rerun=("all",)) == []  # what a run has made itself is no surprise
 
 
