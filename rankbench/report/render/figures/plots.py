@@ -196,7 +196,7 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
     narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
-    set_ticks(axis.xaxis, drawing.log_y, (5, 3, 2)[narrow])
+    set_ticks(axis.xaxis, drawing.log_y, (5, 3, 1)[narrow])
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:

@@ -28,8 +28,8 @@ def set_ticks(axis: Any, log: bool, most: int) -> None:
 
 
 def round_ticks(most: int) -> MaxNLocator:
-    """Ticks at no more than so many round numbers."""
-    return MaxNLocator(most, steps=_STEPS)
+    """Ticks at about so many round numbers, and two at least, or one where one is asked for."""
+    return MaxNLocator(most, steps=_STEPS, min_n_ticks=min(2, most))
 
 
 class Decades(LogLocator):

@@ -147,6 +147,22 @@ def check(figure, found):
         assert wide < 1 or tall < 1, f"{text!r} lies over {other!r}"
 
 
+def test_the_ticks_of_a_broken_axis_among_three_panels_do_not_overlap():
+    """Most solvers are alike on the first data set, and one is far from them."""
+    found = drawing(made("cheng2018-table4", full=True))
+    spans = [(0.5812, 0.5847, 0.5882), (0.6193, 0.6195, 0.6198), (0.6196, 0.6199, 0.6201), (0.618, 0.619, 0.62005)]
+    near = zip(found.panels[0].lines, [*spans, *[(0.6199,) * 3] * 3], strict=True)
+    lines = tuple(replace(line, low=(low,), y=(y,), high=(high,)) for line, (low, y, high) in near)
+    first = replace(found.panels[0], lines=lines, beside=(), best=0.6199, gap=(0.5882, 0.618))
+    with matplotlib.rc_context(style()):
+        figure = figure_of(replace(found, panels=(first, *found.panels[2:])))
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+        check(figure, boxes(figure))
+        assert all(axis.get_xticks().size for axis in figure.axes)
+
+
 def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn):
     _, _, figure, texts = drawn
     assert figure.get_figwidth() in (3.5, 7.2)
