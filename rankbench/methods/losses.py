@@ -7,7 +7,7 @@ two files, and each loss with its own derivatives.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import expit
@@ -65,3 +65,5 @@ LOSSES = (
 
 BY_NAME = {loss.name: loss for loss in LOSSES}
 CODES = {loss.name: loss.code for loss in LOSSES}
+NAMES = {loss.code: loss.name for loss in LOSSES}
+CURVED = frozenset(CODES[name] for name in get_args(CurvedLoss))

@@ -51,7 +51,7 @@ class BPR(Checked):
     with every item as a positive, score 0 for all items. `precision=single` trains vectors of 32 bits, as other
     packages do, which takes less time at high ranks; after each pass the model gets them as doubles.
 
-    `loss` takes the place of -ln sigma(x), the logistic loss, by another function of x.
+    `loss` puts another function of x in the place of -ln sigma(x), which is the logistic loss.
 
     With `biases` each item has a number b_j besides its vector, x = u_i . (v_j - v_k) + b_j - b_k, with the same
     penalty and a start of 0; it holds how popular an item is. The model's vectors are then (u_i, 1) and (v_j, b_j), and

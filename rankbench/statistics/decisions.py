@@ -60,7 +60,7 @@ class Ranked:
     """The decisions on the solvers of a group, in the order given."""
 
     decisions: tuple[Decision, ...]
-    tiers: tuple[tuple[int, ...], ...]  # the best first; inside one no solver differs from its best
+    tiers: tuple[tuple[int, ...], ...]  # the best first; inside one no solver is distinguished from its best
     first: tuple[tuple[float, float, float], ...]  # the chance to come first in a new draw, with its 95 % interval
     best: int  # -1 if no solver has values
 
@@ -131,9 +131,9 @@ def pairwise(
     seed: int = 0,
     families: int = 1,
 ) -> dict[tuple[int, int], Decision]:
-    """The decision on each solver against each one before it; at most 5 % of groups have a wrong one among them.
+    """The decision on each solver against each one before it, at a family-wise error rate of 5 %.
 
-    `families` is the number of groups that are judged together, whose errors add up to 5 %.
+    `families` is the number of groups that share these 5 %.
     """
     group = _group(values, better, margin, weights, limits)
     places = [(two, one) for two in range(len(values)) for one in range(two)]

@@ -173,6 +173,18 @@ def test_every_command_is_in_the_table_and_no_other():
     assert listed == set(typer.main.get_command(app).commands)
 
 
+def test_each_command_has_a_page_with_all_of_its_options():
+    pytest.importorskip("sphinx")
+    spec = spec_from_file_location("command_line", DOCS / "_ext" / "command_line.py")
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    for verb, command in made.VERBS.items():
+        text, below = made.page(verb), dict(made.commands(command, verb)) if hasattr(command, "commands") else {}
+        assert re.findall(r"^#+ rankbench (.+)$", text, re.MULTILINE) == [verb, *below]
+        options = [name for one in (command, *below.values()) for option in one.params for name in option.opts]
+        assert all(f"`{name}`" in text for name in options if name.startswith("-") and name != "--help")
+
+
 def test_every_data_set_is_in_the_table():
     rows = [line for line in (DOCS / "data.md").read_text().splitlines() if line.startswith("| `")]
     told = {re.split(r"[:\[]", name)[0] for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}

@@ -42,7 +42,7 @@ class Ranks:
 
     @property
     def text(self) -> str:
-        """The ranks, which solvers differ, and what to expect of a new data set, in a few sentences."""
+        """The ranks, which solvers a test distinguishes, and what to expect of a new data set, in a few sentences."""
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(self.solvers, self.ranks, strict=True))
         lines = [f"Average ranks by {self.metric} ({self.better} is better) over {self.data_sets} data sets: {ranks}"]
         alike = "; ".join(" and ".join(names) for names in self.alike) or "none"
@@ -156,7 +156,7 @@ def ranks_svg(found: Ranks) -> str:
 
 
 def diagram(found: Ranks) -> "Figure":
-    """The critical-difference diagram: solvers at their average ranks, with bars over those that do not differ."""
+    """The critical-difference diagram: solvers at their average ranks, and bars over those not distinguished."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     count, bars = len(found.solvers), len(found.alike)
@@ -165,7 +165,8 @@ def diagram(found: Ranks) -> "Figure":
     axis = figure.subplots()
     axis.set_axis_off()
     axis.set(xlim=(1, count), ylim=(-depth, 1.6))
-    axis.set_title(f"average rank by {figure_text(found.metric)}\nbars join solvers that do not differ at 5 %")
+    joined = "bars join solvers that a test at 5 % does not distinguish"
+    axis.set_title(f"average rank by {figure_text(found.metric)}\n{joined}")
     axis.plot([1, count], [0, 0], color="k", lw=0.8, clip_on=False)
     for tick in range(1, count + 1):
         axis.plot([tick, tick], [0, 0.25], color="k", lw=0.8, clip_on=False)
