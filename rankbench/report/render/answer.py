@@ -1,6 +1,6 @@
 """The answer to "which solver is best on my data": a narrow table, a sentence, and a line for each failure."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -117,10 +117,17 @@ def _against(study: Study, others: list[Standing]) -> Iterator[str]:
         told.append(f"equal to {joined([name_of(line) for line in equal])} within {equal[0].row.margin:.2g}")
     if told:
         yield f"{scope} it is {' and '.join(told)}"
-    for line in by_word[OPEN]:
+    yield from _left_open(by_word[OPEN])
+
+
+def _left_open(lines: list[Standing]) -> Iterator[str]:
+    """The solvers not told from the best: a clause for those that the same number of repetitions would settle."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for line in lines:
         needed = line.row.settled_by
         ending = f": {needed} would settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""
-        yield f"against {name_of(line)} it is open{ending}"
+        alike[ending].append(name_of(line))
+    yield from (f"against {joined(names)} it is open{ending}" for ending, names in alike.items())
 
 
 def failures(study: Study) -> list[str]:
