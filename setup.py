@@ -4,8 +4,9 @@ Environment: RANKBENCH_DEBUG_KERNELS=1 checks every index (with RANKBENCH_SANITI
 undefined behaviour), RANKBENCH_NATIVE=1 uses all instructions of this machine, with the same bits, and
 RANKBENCH_TRACE=1 reports every line that runs to coverage (see `make kernel-coverage`), which is slow.
 
-Kernels in LEVELLED are built once more for each level of LEVELS, into rankbench/kernels/levels/LEVEL/ROOM/;
-rankbench/kernels/level.py chooses among them when they are imported.
+What Cython would put into every module, above all memory views, is built once, as rankbench/kernels/cython_runtime,
+which halves the C code. Kernels in LEVELLED are built once more for each level of LEVELS, into
+rankbench/kernels/levels/LEVEL/ROOM/; rankbench/kernels/level.py chooses among them when they are imported.
 """
 
 import hashlib
@@ -40,6 +41,9 @@ LEVELLED = (  # the kernels that gain from them; `python asv_benchmarks/peers le
     "solvers/robirank",
     "solvers/sgd",
 )
+
+RUNTIME = "rankbench.kernels.cython_runtime"
+ALIGNED = "pyx/shared/aligned.h"
 
 DIRECTIVES = {
     "language_level": "3",
@@ -103,6 +107,11 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     return compile_flags, link_flags, macros
 
 
+def symbols() -> list[str]:
+    """The flag that leaves out what only a debugger reads: a quarter of the compiler's time, and most of the size."""
+    return [] if DEBUG or TRACE else ["-g0"]
+
+
 def levels() -> tuple[str, ...]:
     """The levels to build: all whose name the compiler knows, in flags and when it asks the processor; often all."""
     if DEBUG or TRACE or NATIVE:
@@ -130,7 +139,7 @@ def recipe() -> dict[str, Any]:
 def digest(folder: Path, recipe: Mapping[str, Any]) -> str:
     """Sixteen digits that are equal where kernels compute the same: of their sources and of how they are built."""
     found = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".pyx", ".pxd"}):
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".pyx", ".pxd", ".h"}):
         if path.stem != "build_info":  # it tells the digest and computes nothing
             content = path.read_bytes()
             found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
@@ -174,7 +183,7 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
             [path.as_posix()],
             include_dirs=[numpy.get_include()],
             define_macros=list(recipe["macros"]),
-            extra_compile_args=recipe["compile flags"],
+            extra_compile_args=[*recipe["compile flags"], *symbols()],
             extra_link_args=recipe["link flags"],
             depends=shared,
         )
@@ -186,6 +195,14 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     if levels() == LEVELS:
         teller.define_macros.append(("RANKBENCH_LEVELS", None))
     return built
+
+
+def runtime(kernel: "Extension") -> "Extension":
+    """The module of what all kernels share of Cython's own code, built as they are; cythonize writes its source."""
+    found = copy(kernel)
+    found.name, found.sources, found.depends = RUNTIME, ["cython_runtime.c"], [ALIGNED]
+    found.extra_compile_args = [*kernel.extra_compile_args, "-include", ALIGNED]
+    return found
 
 
 def at_levels(built: "list[Extension]") -> "list[Extension]":
@@ -221,8 +238,11 @@ def main() -> None:
     if not {"sdist", "egg_info", "dist_info"}.intersection(sys.argv):  # those need no C
         from Cython.Build import cythonize
 
+        asked = extensions(recipe())
         kernels = cythonize(
-            extensions(recipe()),
+            [*asked, runtime(asked[0])],
+            nthreads=os.cpu_count(),
+            shared_utility_qualified_name=RUNTIME,
             include_path=[include_folder()],
             build_dir=build_folder(),
             compiler_directives=DIRECTIVES,

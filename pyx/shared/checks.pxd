@@ -1,29 +1,8 @@
 # Checks of a kernel's arguments: once for each call, before any thread starts. Without them an array that is too short,
 # or memory for too few items, would be read or written beyond its end. That ids and row pointers fit to each other is
-# not checked.
+# not checked. That arrays are aligned is checked in aligned.h.
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
-
-cdef extern from *:
-    """
-    /* C allows numbers only at multiples of their size, and compilers rely on it. Every memory view of a module that
-       has its checks from here gets its array by this function, which refuses others. Packed records, which are longer
-       than 8 bytes, may lie anywhere. */
-    static int rankbench_get_aligned(PyObject *array, Py_buffer *view, int flags) {
-        if (PyObject_GetBuffer(array, view, flags) < 0)
-            return -1;
-        if (view->len > 0 && view->itemsize <= 8 && (size_t) view->buf % (size_t) view->itemsize) {
-            PyErr_Format(
-                PyExc_ValueError, "an array has numbers of %zd bytes at no multiple of their size: copy it first",
-                view->itemsize
-            );
-            PyBuffer_Release(view);
-            return -1;
-        }
-        return 0;
-    }
-    #define PyObject_GetBuffer rankbench_get_aligned
-    """
 
 
 cdef inline int agree(str what, Py_ssize_t found, Py_ssize_t needed) except -1:

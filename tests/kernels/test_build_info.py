@@ -14,7 +14,10 @@ from rankbench.kernels import build_info
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(path.relative_to(ROOT / "pyx").as_posix() for path in (ROOT / "pyx").rglob("*.p[yx][xd]"))
+SUFFIXES = {".pyx", ".pxd", ".h"}
+SOURCES = sorted(
+    path.relative_to(ROOT / "pyx").as_posix() for path in (ROOT / "pyx").rglob("*") if path.suffix in SUFFIXES
+)
 RECIPE = {"directives": {"cdivision": True}, "compile flags": ["-O3"], "macros": [["A", None]], "compiler": "cc 1.0"}
 
 
@@ -92,6 +95,12 @@ def test_flags_from_the_environment_count_but_no_folder_does(setup_py, monkeypat
     assert setup_py.recipe() == plain
     monkeypatch.setenv("CFLAGS", "-ffast-math")
     assert setup_py.recipe()["environment"] == ["-ffast-math"]
+
+
+def test_only_kernels_that_are_to_be_debugged_hold_what_a_debugger_reads(setup_py, monkeypatch):
+    assert setup_py.symbols() == ["-g0"]
+    monkeypatch.setattr(setup_py, "DEBUG", True)
+    assert setup_py.symbols() == []
 
 
 def test_without_a_compiler_its_version_is_empty(setup_py, monkeypatch):
