@@ -38,7 +38,7 @@ ONE_THREAD := OMP_THREAD_LIMIT=1 PYTHONPATH=.:tests
 KERNEL_TESTS := tests/features/test_item_kernels.py tests/kernels/test_kernels.py tests/kernels/test_rows.py tests/methods/test_isotonic.py \
     tests/models/test_models.py tests/kernels/test_threads.py tests/data/splits tests/methods
 PROSE := $(wildcard *.md docs/*.md $(foreach room,howto metrics papers solvers,docs/$(room)/*.md) paper/*.md rankbench/experiments/*.toml reports/*.md)
-SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]")
+SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]" -o -name "*.h")
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
@@ -143,7 +143,8 @@ reproduce: .venv/.extra-data
 	$(BIN)/python .ci/write_readme_counts.py
 
 clean:
-	rm -rf .venv build dist docs/examples docs/reference *.egg-info rankbench/kernels/*.so rankbench/kernels/*/*.so
+	rm -rf .venv build dist docs/examples docs/reference *.egg-info
+	find rankbench/kernels -name "*.so" -delete
 
 # The package is installed once, in place; touching a kernel builds again, touching Python does not.
 .venv/.package: $(SOURCES)
