@@ -208,7 +208,7 @@ def test_gathered_and_scattered_models_are_the_same():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, 1, 2, 3])
+@pytest.mark.parametrize("victim", [0, *(pytest.param(one, marks=pytest.mark.trust) for one in (1, 2, 3))])
 def test_a_member_that_is_killed_ends_the_training_and_the_team(victim):
     with team_of(4) as (team, processes):
         steps = course(SOLVERS["frsvm"], team)

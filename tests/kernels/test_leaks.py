@@ -33,8 +33,8 @@ rng = np.random.default_rng(0)
 users, items = np.nonzero(rng.random((9, 11)) < 0.6)
 values = rng.integers(1, 6, len(users)).astype(float)
 ratings = Ratings.from_triples(users, items, values, 9, 11, rng.standard_normal((11, 3)))
-first, later = int(sys.argv[1]), int(sys.argv[2])
-for name in sys.argv[3:]:
+first, later, traced_fits = map(int, sys.argv[1:4])
+for name in sys.argv[4:]:
     solver = SOLVERS.make(name + ("[rank=2]" if name in ("frsvm", "imc") else ""))
     train = offer(solver, ratings)
     with one_blas_thread():
@@ -52,7 +52,7 @@ for name in sys.argv[3:]:
         traced = []
         for _ in range(2):  # a cache may fill in one round; what leaks grows in both
             before = tracemalloc.get_traced_memory()[0]
-            for seed in range(20):
+            for seed in range(traced_fits):
                 fit(seed)
             gc.collect()
             traced.append(tracemalloc.get_traced_memory()[0] - before)
@@ -61,10 +61,10 @@ for name in sys.argv[3:]:
 """
 
 
-def grown(names: Sequence[str], first: int, later: int) -> list[str]:
-    """The solvers that leave memory behind: bytes of the process in the later fits, or objects in twenty more."""
+def grown(names: Sequence[str], first: int, later: int, traced_fits: int) -> list[str]:
+    """The solvers that leave memory behind: bytes of the process in the later fits, or objects in some more."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(first), str(later), *names],
+        [sys.executable, "-c", PROGRAM, *map(str, (first, later, traced_fits)), *names],
         cwd=HERE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
@@ -75,16 +75,18 @@ def grown(names: Sequence[str], first: int, later: int) -> list[str]:
     assert done.returncode == 0, done.stderr[-3000:]
     told = [line.split() for line in done.stdout.splitlines()]
     assert [name for name, *_ in told] == list(names)
-    return [name for name, resident, traced in told if int(resident) >= 2 * MEGABYTE or int(traced) >= 20_000]
+    return [
+        name for name, resident, traced in told if int(resident) >= 2 * MEGABYTE or int(traced) >= 1000 * traced_fits
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_fits_leave_no_objects_behind(part):
-    assert not grown(OWN_SOLVERS[part::4], first=20, later=50)
+    assert not grown(OWN_SOLVERS[part::4], first=10, later=30, traced_fits=8)
 
 
 @pytest.mark.trust
 @pytest.mark.parametrize("name", OWN_SOLVERS)
 def test_a_thousand_fits_leave_no_memory_behind(name):
-    assert not grown([name], first=200, later=800)
+    assert not grown([name], first=200, later=800, traced_fits=20)

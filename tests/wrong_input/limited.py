@@ -4,27 +4,25 @@
 memory and its seconds.
 """
 
+import io
 import json
 import os
+import pkgutil
 import resource
 import signal
 import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+import rankbench
+
 ADDRESSES = 4 << 30  # bytes of address space, which threads of BLAS use up without touching it
-OPENED_ONCE = (  # what the commands import when they run
-    "api.outcomes", "api.session", "api.terminal", "cli.app", "cli.describe", "cli.printer", "cli.showing.runs",
-    "data.importing", "data.splits.dealing", "data.splits.drawn", "data.splits.per_user", "data.synthetic.cheng",
-    "data.synthetic.cortes", "data.synthetic.gunasekar", "data.synthetic.lookalike", "data.synthetic.park",
-    "execution.retraining", "fitted", "records.archive", "records.by_machine", "records.merge", "report.crate",
-    "report.analysis.comparison", "report.render.figures.plots", "report.render.page", "report.writing",
-    "verification.verify",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,24 @@ class Limited:
         self.process.communicate()
 
 
+def everything() -> Callable[[], None]:
+    """The command line, after all modules are imported and it has once set itself up."""
+    for module in pkgutil.walk_packages(rankbench.__path__, "rankbench."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    main = import_module("rankbench.cli").main
+    sys.argv = ["rankbench", "list", "no-such-thing"]
+    with redirect_stderr(io.StringIO()), suppress(SystemExit):
+        main()
+    figure = import_module("matplotlib.figure").Figure()
+    for form in ("pdf", "png", "svg"):
+        figure.savefig(io.BytesIO(), format=form)
+    return main
+
+
 def serve(outputs: list[str]) -> None:
     """Answer each line of the standard input."""
-    main = import_module("rankbench.cli").main
-    for name in OPENED_ONCE:
-        import_module(f"rankbench.{name}")
+    main = everything()
     for line in sys.stdin:
         limit, *words = json.loads(line)
         start = time.monotonic()

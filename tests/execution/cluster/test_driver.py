@@ -257,6 +257,7 @@ def test_workers_of_another_rankbench_or_without_processes_get_no_cells():
     assert unfit(Introduction(mine, True), mine) == ""
 
 
+@pytest.mark.trust
 def test_a_worker_of_another_version_gets_no_cells_and_the_others_run_them(tmp_path):
     installed = tmp_path / "other" / "rankbench-9.9.dist-info"
     installed.mkdir(parents=True)
@@ -360,6 +361,7 @@ def test_cells_of_a_worker_that_dies_or_freezes_are_run_by_another(tmp_path, blo
     assert without_times(run.study()) == without_times(ran(tmp_path / "here", tiny(), selection).study())
 
 
+@pytest.mark.trust
 def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
     selection = Selection(solvers=(noting(tmp_path),), repetitions=1)
@@ -477,7 +479,8 @@ def struck(folder, run, file, blow):
         until(lambda: not served(client))
 
 
-@pytest.mark.parametrize("blow", BLOWS)
+@pytest.mark.trust
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
     with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
