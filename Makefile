@@ -29,6 +29,7 @@ JOBS ?= 1
 WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
 BIN := .venv/bin
+PIP ?= $(BIN)/python -m pip
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
     --custom-compile-command "make lock"
@@ -153,11 +154,11 @@ clean:
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
 	    { echo "no virtual environment: on Debian, apt-get install python3-venv python3-dev"; exit 1; }
 	$(BIN)/python -m pip install --upgrade "pip>=24"
-	$(BIN)/python -m pip install --editable .
+	$(PIP) install --editable .
 	@touch $@
 
 .venv/.extra-%: .venv/.package
-	$(BIN)/python -m pip install "rankbench[$*]"
+	$(PIP) install "rankbench[$*]"
 	@touch $@
 
 .venv/tools/.installed: .ci/lock/tools.txt

@@ -8,6 +8,7 @@ import tarfile
 import tomllib
 import zipfile
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -29,9 +30,9 @@ offline = pytest.mark.skipif(
 def built(tmp_path_factory):
     """The sdist of this tree, and the wheel that was built out of it."""
     folder = tmp_path_factory.mktemp("a folder with blanks")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], capture_output=True, text=True, check=False
-    )
+    installer = ("--installer", "uv" if find_spec("uv") else "pip")
+    command = [sys.executable, "-m", "build", *installer, "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "performance hint" not in done.stdout + done.stderr
     (sdist,) = folder.glob("*.tar.gz")
