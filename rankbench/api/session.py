@@ -89,7 +89,7 @@ class Session:
     def _say_what_was_changed(self, run: Run, changed: set[str]) -> None:
         """A line if files were changed since they were listed in a manifest, and not by this run."""
         ours = {file_name(cell) for cell in run.plan.everything if run.has_made(cell)}
-        others = sorted(name for name in changed if file_of_cell(Path(name)) not in ours)
+        others = sorted(name for name in changed if file_of_cell(name.rpartition("/")[2]) not in ours)
         if others:
             name, more = run.plan.experiment.name, f" and {len(others) - 1} more" if len(others) > 1 else ""
             self.display.say(

@@ -56,7 +56,7 @@ class Measurement:
 
     def values(self) -> Arrays:
         """Each metric's value for each user: those of the cell's result, where a measurement beside it has none."""
-        shared = self.path.with_name(file_of_cell(self.path)).with_suffix(".npz")
+        shared = self.path.with_name(file_of_cell(self.path.name)).with_suffix(".npz")
         path = next((path for path in (self.arrays, shared) if path.exists()), None)
         return read_npz(path) if path else {}
 

@@ -72,6 +72,7 @@ class Store:
         self._cells = folder / "cells"
         self._plans = folder / "plans"
         self._warn = warn
+        self._written: dict[Path, tuple[os.stat_result, Plan]] = {}  # plans that this store wrote, and their files
 
     def open(self) -> None:
         """Make the folders, check that they are writable, and remove what killed runs left behind."""
@@ -130,7 +131,7 @@ class Store:
         if format_ != FORMAT:
             raise Unreadable(f"its format is {format_!r:.60}, not {FORMAT}")
         found = revived(Result, content)
-        if found.key != key or file_of_cell(path) != file_name(found.cell):
+        if found.key != key or file_of_cell(path.name) != file_name(found.cell):
             raise Unreadable("its key is not that of its cell")
         return found
 
@@ -138,6 +139,13 @@ class Store:
         """The files of all results, and then those of the measurements that lie beside them."""
         paths = sorted(_listed(self._cells, ".json"))
         return sorted(paths, key=lambda path: BESIDE in path.name)
+
+    def files_of_cells(self) -> set[str]:
+        """The names of all files beside the results: of results, of values for users, and of measurements."""
+        try:
+            return set(os.listdir(self._cells))
+        except OSError:
+            return set()
 
     def beside(self, name: str = "") -> list[Path]:
         """The files of the measurements that lie beside the results, or beside the one with this file name."""
@@ -197,6 +205,7 @@ class Store:
     def _write_plan(self, path: Path, plan: Plan) -> None:
         with writing_to(path, MAKE_ROOM):
             write_text(path, text_of_plan(plan))
+        self._written[path] = path.stat(), plan
 
     def plans(self) -> list[Plan]:
         """All stored plans, the most recent last."""
@@ -230,6 +239,8 @@ class Store:
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
     def _read_plan(self, path: Path) -> Plan | None:
+        if path in self._written and _same_file(path, self._written[path][0]):
+            return self._written[path][1]
         content = self._read(path)
         if content is None:
             return None
@@ -275,9 +286,9 @@ def file_name(cell: Cell) -> str:
     return f"{_stem(cell)}.json"
 
 
-def file_of_cell(path: Path) -> str:
-    """The name of the result file of the cell whose result, or measurement beside it, lies at this path."""
-    return f"{path.stem.partition(BESIDE)[0]}.json"
+def file_of_cell(name: str) -> str:
+    """The name of the result file of the cell whose result, or measurement beside it, lies in a file of this name."""
+    return f"{name.rpartition('.')[0].partition(BESIDE)[0]}.json"
 
 
 def name_of_plan(plan: Plan) -> str:
@@ -386,6 +397,15 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
     return Stored(path.name, size, seed, str(content["status"]), machine, about.fingerprint, about.git or "")
+
+
+def _same_file(path: Path, before: os.stat_result) -> bool:
+    """Whether the file at this path is still the one that was there: every writing makes another file."""
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return (now.st_ino, now.st_mtime_ns, now.st_size) == (before.st_ino, before.st_mtime_ns, before.st_size)
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:

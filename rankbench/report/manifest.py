@@ -36,12 +36,15 @@ def path_of(folder: Path, plan: Plan) -> Path:
 
 def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
     """The plan's file and the files of its results by their names, those of other machines' measurements included."""
-    files = [store.plan_path(plan)]
+    listed = store.plan_path(plan)
+    files = {f"{listed.parent.name}/{listed.name}": listed} if listed.exists() else {}
     names = {file_name(cell) for cell in plan.everything}
-    for path in store.measurements():
-        if file_of_cell(path) in names:
-            files += [path, path.with_suffix(".npz")]
-    return {f"{path.parent.name}/{path.name}": path for path in files if path.exists()}
+    there = store.files_of_cells()
+    for name in there:
+        if name.endswith(".json") and file_of_cell(name) in names:
+            own = (name, f"{name.removesuffix('.json')}.npz")
+            files |= {f"{store.cells.name}/{one}": store.cells / one for one in own if one in there}
+    return files
 
 
 def renew(store: Store, plan: Plan) -> set[str]:

@@ -220,7 +220,7 @@ def drawn(plan: Plan) -> str:
 def _beside(store: Store, results: Sequence[Result]) -> list[str]:
     """A note on the measurements of other machines that lie beside the results shown; empty if there are none."""
     shown = {file_name(result.cell): result for result in results}
-    files = [path for path in store.beside() if file_of_cell(path) in shown]
+    files = [path for path in store.beside() if file_of_cell(path.name) in shown]
     if not files:
         return []
     others = sorted({path.stem.partition(BESIDE)[2].partition("-")[0] for path in files})
