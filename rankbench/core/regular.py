@@ -49,3 +49,12 @@ def copied(source: str | Path, target: str | Path) -> None:
     """Copy the bytes of a regular file."""
     with opened(source) as file, open(target, "wb") as copy:
         shutil.copyfileobj(file, copy)
+
+
+def state(path: Path) -> tuple[int, int]:
+    """What tells whether a file is still the one that was at this path: every writing makes another."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns

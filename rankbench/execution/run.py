@@ -302,7 +302,7 @@ class _Runner:
                 self.tell(Event("start", cell))
                 self.starts[cell.key], start = self.owner.start(cell)
                 task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
-                self.under_way[pool.submit(self._watched, task)] = cell
+                self.under_way[pool.submit(self.workplace.run, task, self.conditions.caps, self.stop)] = cell
                 self._collect(until_below=1 if self._alone(cell) else self.workplace.places + self.waiting)
         self._collect(until_below=1)
         return elsewhere
@@ -323,9 +323,6 @@ class _Runner:
             if cell.key not in told and (holder := self.claims.holder(cell.key)):
                 told.add(cell.key)
                 self.tell(Event("wait", cell, holder=holder))
-
-    def _watched(self, task: Task) -> tuple[Ended, Machine]:
-        return self.workplace.run(task, self.conditions.caps, self.stop)
 
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than `until_below` are running."""

@@ -72,7 +72,7 @@ class Store:
         self._cells = folder / "cells"
         self._plans = folder / "plans"
         self._warn = warn
-        self._written: dict[Path, tuple[os.stat_result, Plan]] = {}  # plans that this store wrote, and their files
+        self._written: dict[Path, tuple[tuple[int, int], Plan]] = {}  # plans that this store wrote
 
     def open(self) -> None:
         """Make the folders, check that they are writable, and remove what killed runs left behind."""
@@ -140,13 +140,6 @@ class Store:
         paths = sorted(_listed(self._cells, ".json"))
         return sorted(paths, key=lambda path: BESIDE in path.name)
 
-    def files_of_cells(self) -> set[str]:
-        """The names of all files beside the results: of results, of values for users, and of measurements."""
-        try:
-            return set(os.listdir(self._cells))
-        except OSError:
-            return set()
-
     def beside(self, name: str = "") -> list[Path]:
         """The files of the measurements that lie beside the results, or beside the one with this file name."""
         start = name.removesuffix(".json") + BESIDE if name else ""
@@ -205,7 +198,7 @@ class Store:
     def _write_plan(self, path: Path, plan: Plan) -> None:
         with writing_to(path, MAKE_ROOM):
             write_text(path, text_of_plan(plan))
-        self._written[path] = path.stat(), plan
+        self._written[path] = regular.state(path), plan
 
     def plans(self) -> list[Plan]:
         """All stored plans, the most recent last."""
@@ -239,7 +232,7 @@ class Store:
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
     def _read_plan(self, path: Path) -> Plan | None:
-        if path in self._written and _same_file(path, self._written[path][0]):
+        if path in self._written and self._written[path][0] == regular.state(path):
             return self._written[path][1]
         content = self._read(path)
         if content is None:
@@ -397,15 +390,6 @@ def _in_brief(path: Path, content: dict[str, Any]) -> Stored:
     arrays = path.with_suffix(".npz")
     size = path.stat().st_size + (arrays.stat().st_size if arrays.is_file() else 0)
     return Stored(path.name, size, seed, str(content["status"]), machine, about.fingerprint, about.git or "")
-
-
-def _same_file(path: Path, before: os.stat_result) -> bool:
-    """Whether the file at this path is still the one that was there: every writing makes another file."""
-    try:
-        now = path.stat()
-    except OSError:
-        return False
-    return (now.st_ino, now.st_mtime_ns, now.st_size) == (before.st_ino, before.st_mtime_ns, before.st_size)
 
 
 def _listed(folder: Path, ending: str | tuple[str, ...]) -> list[Path]:

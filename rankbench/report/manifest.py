@@ -7,6 +7,7 @@ names its SHA-256, and an archive holds it. Without rankbench, `sha256sum --chec
 folder of the experiment tells whether the files are those.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
     listed = store.plan_path(plan)
     files = {f"{listed.parent.name}/{listed.name}": listed} if listed.exists() else {}
     names = {file_name(cell) for cell in plan.everything}
-    there = store.files_of_cells()
+    there = set(os.listdir(store.cells)) if store.cells.is_dir() else set()
     for name in there:
         if name.endswith(".json") and file_of_cell(name) in names:
             own = (name, f"{name.removesuffix('.json')}.npz")

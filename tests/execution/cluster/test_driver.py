@@ -479,8 +479,7 @@ def struck(folder, run, file, blow):
         until(lambda: not served(client))
 
 
-@pytest.mark.trust
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("blow", BLOWS)
 def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
     with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
