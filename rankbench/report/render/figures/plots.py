@@ -74,12 +74,13 @@ def figure_of(drawing: Drawing) -> Figure:
         _draw_cell(figure, grid[places[number]], (panel, drawing), looks[number])
         for number, panel in enumerate(drawing.panels)
     ]
-    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
-        figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), multialignment="center")
     if drawing.kind == "bars":
         _name_once(drawing.panels, cells, columns)
     _share_ranges(drawing.panels, cells)
     _add_legends(figure, drawing, cells)
+    if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
+        beside = 1 - 0.47 * rows * tall / figure.get_figheight()  # the middle of the panels, without their legend
+        figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), y=beside, multialignment="center")
     return figure
 
 
@@ -257,7 +258,8 @@ def _break(axes: Sequence[Axes], panel: Panel, dots: bool) -> None:
                 line.remove()
     mark: Any = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 6, "ls": "none", "color": "k", "mew": 0.7}
     if dots:
-        first.set_xlabel(first.get_xlabel(), x=1.02)
+        for text in (first.xaxis.label, first.title):  # in the middle of both
+            text.set_x(1.02)
         second.set_xlabel("")
         second.tick_params(axis="y", labelleft=False)
         second.spines[["left"]].set_visible(False)

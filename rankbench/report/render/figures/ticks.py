@@ -21,6 +21,8 @@ def set_ticks(axis: Any, log: bool, most: int) -> None:
     """Round numbers as ticks, written in full: on a logarithmic axis 1, 2 and 5 if it is short, else tens."""
     if not log:
         axis.set_major_locator(round_ticks(most))
+        if most == 1:  # matplotlib would write one tick with the digits of the axis's ends
+            axis.set_major_formatter(FuncFormatter(_number))
         return
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(Decades(most))

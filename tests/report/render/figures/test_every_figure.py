@@ -161,6 +161,12 @@ def test_the_ticks_of_a_broken_axis_among_three_panels_do_not_overlap():
         figure.draw_without_rendering()
         check(figure, boxes(figure))
         assert all(axis.get_xticks().size for axis in figure.axes)
+        left, right = figure.axes[:2]
+        middle = (left.get_window_extent().x0 + right.get_window_extent().x1) / 2
+        title = left.title.get_window_extent()
+        assert abs((title.x0 + title.x1) / 2 - middle) < 0.05 * figure.bbox.width
+        ticks = [label.get_text() for axis in (left, right) for label in axis.get_xticklabels()]
+        assert not any(text.endswith("0") for text in ticks)
 
 
 def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn):
