@@ -108,10 +108,6 @@ def test_the_workflow_builds_the_wheels_that_pyproject_names():
     assert by_workflow == by_pyproject != set()
 
 
-def test_wheels_are_repaired_without_debugging_information():
-    assert "auditwheel repair --strip" in PROJECT["tool"]["cibuildwheel"]["linux"]["repair-wheel-command"]
-
-
 def test_the_conda_recipe_says_what_pyproject_says():
     recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
     project, needs = PROJECT["project"], recipe["requirements"]
