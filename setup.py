@@ -108,7 +108,7 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
 
 
 def symbols() -> list[str]:
-    """The flag that leaves out what only a debugger reads: a quarter of the time, and a wheel of 3 MB in place of 23."""
+    """The flag that leaves out what only a debugger reads: a quarter of the time, and a wheel of 3 MB instead of 23."""
     return [] if DEBUG or TRACE else ["-g0"]
 
 
