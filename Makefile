@@ -16,8 +16,8 @@
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
-# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, and README's
-#              counts; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
+# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, README's
+#              counts and durations.json; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 
@@ -141,7 +141,7 @@ audit: .venv/tools/.installed
 reproduce: .venv/.extra-data
 	$(BIN)/python -m rankbench run all --full --no-report -j $(JOBS) --out $(RESULTS) $(ARGS)
 	$(BIN)/python -m rankbench report --out $(RESULTS) --to reports --no-page
-	$(BIN)/python .ci/write_readme_counts.py
+	$(BIN)/python .ci/write_from_reports.py
 
 clean:
 	rm -rf .venv build dist docs/examples docs/reference *.egg-info

@@ -27,9 +27,11 @@ from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions, Event, Run
 from rankbench.execution.workplace import workplace_at
+from rankbench.experiments.durations import reproduced
 from rankbench.metrics import RULES
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
+from rankbench.report.analysis.costs import spelled
 from rankbench.report.render.tables import Sheet, to_latex, to_markdown
 from rankbench.solvers import SOLVERS
 
@@ -314,6 +316,26 @@ def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_
     assert printed.count("run  low-rank") == 4
     assert "4 of 4 cells to run, no estimate, 4 of unknown duration" in printed
     assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_dry_run_of_a_full_profile_says_how_long_the_reproduction_took(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
+    dry = ("--dry-run", "--out", str(tmp_path / "out"))
+    took = reproduced("cortes2007-bounds")
+    whole = f"cortes2007-bounds: 100 of 100 cells to run, about {spelled(took.seconds)}, one at a time, judging by"
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", "--full", *dry) == 0
+    assert f"{whole} the reproduction on {took.processor}\n" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", "--full", "-r", "2", *dry) == 0
+    assert f"20 of 20 cells to run, about {spelled(took.seconds / 5)}, one at a time" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *dry) == 0
+    assert "20 of 20 cells to run, no estimate, 20 of unknown duration" in capsys.readouterr().out
+    assert rankbench(monkeypatch, "run", "cortes2007-table1", "--full", *dry) == 0
+    told = capsys.readouterr().out
+    assert (
+        "rankbench data fetch ml-1m" in told and "0 of 0 cells to run, about " in told and " for all 1080, one" in told
+    )
+    assert reproduced("no-such-experiment") is None
 
 
 TUNED = {"tune": TUNE_TOML, "solvers": '["global", "sgd"]', "repetitions": "1"}

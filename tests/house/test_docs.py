@@ -263,7 +263,7 @@ def test_the_answer_that_readme_shows_is_the_one_of_start():
 
 
 def test_the_counts_of_published_numbers_are_those_of_the_reports():
-    script = ROOT / ".ci" / "write_readme_counts.py"
+    script = ROOT / ".ci" / "write_from_reports.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

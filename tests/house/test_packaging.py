@@ -51,7 +51,7 @@ def test_the_wheel_holds_every_kernel_its_stub_and_every_experiment(built):
         start = path.relative_to(ROOT).as_posix().partition(".")[0]
         assert [name for name in names if name.startswith(f"{start}.")]
     for path in (ROOT / "rankbench").rglob("*"):
-        if path.suffix in {".py", ".toml", ".html", ".css", ".js", ".typed"}:
+        if path.suffix in {".py", ".toml", ".json", ".html", ".css", ".js", ".typed"}:
             assert path.relative_to(ROOT).as_posix() in names
     assert not [name for name in names if name.endswith((".pyx", ".c")) or name.startswith("tests")]
 

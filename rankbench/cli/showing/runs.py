@@ -13,10 +13,12 @@ from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import complain, show
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
+from rankbench.experiments.durations import reproduced
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Cell, Selection, skip_lines
 from rankbench.records.studies import Study
 from rankbench.report.analysis import power
+from rankbench.report.analysis.costs import spelled
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
 from rankbench.report.analysis.verdicts import in_words, score_sheet, scoreboard
 from rankbench.report.render.answer import failed_trials
@@ -145,13 +147,27 @@ def _without_rerun() -> list[str]:
 
 def _show_estimate(run: Run) -> None:
     planned = run.plan
-    to_run = len(run.to_run)
-    seconds, unknown = run.estimate()
-    guess = f"about {seconds:.0f} s judging by stored results" if to_run > unknown else "no estimate"
-    without = f", {unknown} of unknown duration" if unknown else ""
     total = len(planned.cells) + len(planned.trials) + len(planned.undecided)
     of_them = f" ({len(planned.trials)} of them trials)" if planned.trials else ""
-    show(f"{planned.experiment.name}: {to_run} of {total} cells{of_them} to run, {guess}{without}")
+    estimates = ", ".join(_estimates(run))
+    show(f"{planned.experiment.name}: {len(run.to_run)} of {total} cells{of_them} to run, {estimates}")
+
+
+def _estimates(run: Run) -> Iterator[str]:
+    """How long the pending cells may take, by stored results of their solvers or else by the last reproduction."""
+    experiment, to_run = run.plan.experiment, len(run.to_run)
+    seconds, unknown = run.estimate()
+    took = None if experiment.source or run.plan.profile != "full" else reproduced(experiment.name)
+    if to_run > unknown:
+        yield f"about {spelled(seconds)} judging by stored results"
+    elif took and (unknown or not run.plan.everything):
+        some = spelled(took.of(unknown or took.cells)) + ("" if unknown else f" for all {took.cells}")
+        yield f"about {some}, one at a time, judging by the reproduction on {took.processor}"
+        return
+    else:
+        yield "no estimate"
+    if unknown:
+        yield f"{unknown} of unknown duration"
 
 
 def _of_trials(found: Study) -> Iterator[str]:
