@@ -8,13 +8,12 @@ from rankbench.kernels.shared.rows cimport SparseView
 cdef inline double entry_at(const SparseView *rows, Py_ssize_t row, int32_t column) noexcept nogil:
     """The entry of a row, whose columns ascend, at a column; 0 where there is none. O(log entries).
 
-    Invariant: an entry of the column, if there is any, is in low .. high - 1.
+    Invariant: an entry of the column, if there is any, is among the n from `first` on. No branch depends on what is
+    compared, since it could not be predicted.
     """
-    cdef int64_t low = rows.indptr[row], high = rows.indptr[row + 1], middle
-    while low < high:
-        middle = (low + high) // 2
-        if rows.columns[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return rows.values[low] if low < rows.indptr[row + 1] and rows.columns[low] == column else 0.0
+    cdef int64_t first = rows.indptr[row], n = rows.indptr[row + 1] - first, half
+    while n > 1:
+        half = n >> 1
+        first += half * (rows.columns[first + half - 1] < column)
+        n -= half
+    return rows.values[first] if n and rows.columns[first] == column else 0.0

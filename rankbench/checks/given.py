@@ -9,6 +9,7 @@ from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.checks.material import EDGES, Subject, accepted, course, must_score, run, scores
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism
+from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View, offer
 
 _REPEAT = "draw every random number from `rng`, and let `objective` and `gap` change nothing"
@@ -56,12 +57,22 @@ def writing(subject: Subject) -> Finding:
 
 
 def edges(subject: Subject) -> Finding:
-    """Whether it trains on data without rows, of one user, of one item, of one comparison, and without an order."""
+    """Whether it trains on data without rows, of one user, of one item, of one comparison, and without an order.
+
+    It may refuse data that is too small for its settings, if its error says so to the user.
+    """
+    trained, refused = [], []
     for name, make in EDGES.items():
-        found = edge(subject, name, make())
+        said = name.replace("-", " ")
+        try:
+            found = edge(subject, name, make())
+        except UserError as error:
+            refused.append(f"; refuses {said} data: {error}")
+            continue
         if found.bad:
             return found
-    return passed("edges", f"trains on {', '.join(name.replace('-', ' ') for name in EDGES)} data")
+        trained.append(said)
+    return passed("edges", f"trains on {', '.join(trained)} data{''.join(refused)}")
 
 
 def edge(subject: Subject, name: str, view: Ratings) -> Finding:

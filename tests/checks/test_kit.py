@@ -4,7 +4,7 @@ import re
 
 import pytest
 from checks.broken import CASES, Good, NeedsFeatures
-from helpers import SOLVER_HEAD, rankbench
+from helpers import OWN_SOLVERS, SOLVER_HEAD, rankbench
 
 from rankbench.checks.kit import OF_SOLVERS, checked, looked
 from rankbench.core.errors import UserError
@@ -33,6 +33,14 @@ def test_each_broken_solver_fails_the_check_that_is_for_it(name):
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_solver_that_keeps_the_rules_passes_every_check(name):
     assert not looked(name, Good()).bad
+
+
+@pytest.mark.parametrize("name", OWN_SOLVERS)
+def test_each_solver_of_rankbench_trains_on_small_data_or_says_what_is_too_large_for_it(name):
+    found = looked("edges", SOLVERS.make(name))
+    assert not found.bad, found.line
+    refused = name in ("altsvm", "bpr", "lcr", "robirank", "sgd")
+    assert ("is larger than both sides" in found.seen) == refused
 
 
 def test_checks_that_say_nothing_of_a_solver_say_why():
