@@ -135,6 +135,15 @@ def test_a_stored_plan_comes_back_as_it_was(tmp_path):
     assert store.plans() == [failed]
 
 
+def test_a_plan_that_another_driver_has_written_since_is_read(tmp_path):
+    one, other = opened(tmp_path), opened(tmp_path)
+    one.write_plan(stored_plan(made="1"))
+    other.write_plan(stored_plan(made="2"))
+    assert [found.made for found in one.plans()] == ["2"]
+    one.plan_path(stored_plan()).unlink()
+    assert one.plans() == []
+
+
 def test_another_profile_or_seed_is_a_plan_of_its_own(tmp_path):
     store = opened(tmp_path)
     store.write_plan(stored_plan(made="2"))
