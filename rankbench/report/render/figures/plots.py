@@ -32,6 +32,7 @@ from rankbench.report.render.figures.ticks import set_places, set_ticks
 _TONES = 128  # of a PNG: those of some ten colours with smooth edges
 _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _PLOT = 1.5  # inches of a panel of lines without its labels
+_SHARED = "shared values"  # the label of all panels' values
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 
 
@@ -56,6 +57,10 @@ def lay_out(figure: Figure) -> None:
     if layout := figure.get_layout_engine():
         layout.execute(figure)
         figure.set_layout_engine("none")
+        places = [axis.get_position() for axis in figure.axes]
+        middle = (min(place.y0 for place in places) + max(place.y1 for place in places)) / 2
+        for label in figure.findobj(lambda artist: artist.get_gid() == _SHARED):
+            label.set(y=middle)  # beside the panels, not their legend
 
 
 def figure_of(drawing: Drawing) -> Figure:
@@ -79,8 +84,8 @@ def figure_of(drawing: Drawing) -> Figure:
     _share_ranges(drawing.panels, cells)
     _add_legends(figure, drawing, cells)
     if drawing.kind != "bars" and not any(panel.values for panel in drawing.panels):
-        beside = 1 - 0.47 * rows * tall / figure.get_figheight()  # the middle of the panels, without their legend
-        figure.supylabel(fill_lines(drawing.y_label, rows * tall - 0.4), y=beside, multialignment="center")
+        named = fill_lines(drawing.y_label, rows * tall - 0.4)
+        figure.supylabel(named, multialignment="center", gid=_SHARED)
     return figure
 
 

@@ -13,6 +13,7 @@ from helpers import MACHINE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from rankbench import experiments
 from rankbench.core.contract import Determinism
@@ -175,6 +176,13 @@ def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn)
     for text, box in texts:
         if text == "legend":
             assert not any(box.overlaps(axis.get_window_extent()) for axis in figure.axes)
+
+
+def test_the_label_of_shared_values_stands_beside_the_middle_of_the_panels(drawn):
+    _, _, figure, texts = drawn
+    for box in [box for text, box in texts if text == figure.get_supylabel() != ""]:
+        panels = Bbox.union([axis.get_window_extent() for axis in figure.axes])
+        assert abs((box.y0 + box.y1) / 2 - (panels.y0 + panels.y1) / 2) < 0.01 * panels.height
 
 
 def measured(axis):
