@@ -140,7 +140,9 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
     axes[0].set_title(fill_lines(panel.title, width))
     if dots:
         axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
-    elif panel.values:
+    else:
+        axes[-1].set_xlabel(fill_lines(drawing.x_label, width - 0.5 if panel.values else width))
+    if panel.values and not dots:
         axes[0].set_ylabel(fill_lines(panel.values, _PLOT), multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
@@ -241,7 +243,6 @@ def _set_scales(axis: Axes, panel: Panel, drawing: Drawing) -> None:
     else:
         set_places(axis.xaxis, places)
     set_ticks(axis.yaxis, drawing.log_y, 5)
-    axis.set_xlabel(drawing.x_label)
 
 
 def _break(axes: Sequence[Axes], panel: Panel, dots: bool) -> None:

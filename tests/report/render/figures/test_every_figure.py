@@ -178,6 +178,14 @@ def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn)
             assert not any(box.overlaps(axis.get_window_extent()) for axis in figure.axes)
 
 
+def test_the_label_below_a_panel_is_hardly_wider_than_it(drawn):
+    *_, figure, _ = drawn
+    for axis in figure.axes:
+        assert (
+            axis.xaxis.label.get_window_extent().width <= 1.2 * axis.get_window_extent().width or len(figure.axes) == 1
+        )
+
+
 def test_the_label_of_shared_values_stands_beside_the_middle_of_the_panels(drawn):
     _, _, figure, texts = drawn
     for box in [box for text, box in texts if text == figure.get_supylabel() != ""]:
