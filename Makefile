@@ -16,8 +16,9 @@
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
 # make lock    renew .ci/lock
 # make audit   look for known weaknesses in the versions of .ci/lock
-# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, README's
-#              counts and durations.json; what is interrupted goes on with the next call: make reproduce RESULTS=/shared/results JOBS=2
+# make reproduce  run every experiment in its full profile, and write reports/, the committed reproduction, and what others
+#              say of it: README's counts, and durations.json. What is interrupted goes on with the next call:
+#              make reproduce RESULTS=/shared/results JOBS=2
 #
 # ARGS="..." is passed on: make run ARGS="--full -j 2", make test ARGS="-k sgd".
 

@@ -200,7 +200,7 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
 def runtime(kernel: "Extension") -> "Extension":
     """The module of what all kernels share of Cython's own code, built as they are; cythonize writes its source."""
     found = copy(kernel)
-    found.name, found.sources, found.depends = RUNTIME, ["cython_runtime.c"], [ALIGNED]
+    found.name, found.sources, found.depends = RUNTIME, ["cython_runtime.c"], [*kernel.depends, ALIGNED]
     found.extra_compile_args = [*kernel.extra_compile_args, "-include", ALIGNED]
     return found
 

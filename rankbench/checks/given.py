@@ -63,15 +63,14 @@ def edges(subject: Subject) -> Finding:
     """
     trained, refused = [], []
     for name, make in EDGES.items():
-        said = name.replace("-", " ")
         try:
             found = edge(subject, name, make())
         except UserError as error:
-            refused.append(f"; refuses {said} data: {error}")
+            refused.append(f"; refuses {name} data: {error}")
             continue
         if found.bad:
             return found
-        trained.append(said)
+        trained.append(name)
     return passed("edges", f"trains on {', '.join(trained)} data{''.join(refused)}")
 
 

@@ -37,8 +37,8 @@ def path_of(folder: Path, plan: Plan) -> Path:
 
 def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
     """The plan's file and the files of its results by their names, those of other machines' measurements included."""
-    listed = store.plan_path(plan)
-    files = {f"{listed.parent.name}/{listed.name}": listed} if listed.exists() else {}
+    path = store.plan_path(plan)
+    files = {f"{path.parent.name}/{path.name}": path} if path.exists() else {}
     names = {file_name(cell) for cell in plan.everything}
     there = set(os.listdir(store.cells)) if store.cells.is_dir() else set()
     for name in there:

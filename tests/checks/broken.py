@@ -374,7 +374,7 @@ class ShadowsItsScores(Good):
         yield Step(model)
 
 
-@breaks("speed of score", "times the time of factors of rank 10", "no Python loop over pairs")
+@breaks("speed of score", "where a Python loop over factors of rank 10 has", "no Python loop over pairs")
 class SlowScores(Good):
     def steps(self, train, rng, threads=1):
         yield Step(Scores(lambda users, items: np.array([sum(range(1500)) * 0.0 for _ in users])))

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,6 +102,13 @@ def test_only_kernels_that_are_to_be_debugged_hold_what_a_debugger_reads(setup_p
     assert setup_py.symbols() == ["-g0"]
     monkeypatch.setattr(setup_py, "DEBUG", True)
     assert setup_py.symbols() == []
+
+
+def test_what_kernels_share_is_built_again_where_they_are_and_where_the_check_of_arrays_changes(setup_py):
+    kernel = SimpleNamespace(name="sgd", sources=["sgd.c"], depends=["build/recipe.json"], extra_compile_args=["-O1"])
+    found = setup_py.runtime(kernel)
+    assert set(found.depends) == {"build/recipe.json", "pyx/shared/aligned.h"}
+    assert found.extra_compile_args == ["-O1", "-include", "pyx/shared/aligned.h"] and kernel.name == "sgd"
 
 
 def test_without_a_compiler_its_version_is_empty(setup_py, monkeypatch):
