@@ -154,9 +154,7 @@ def speed_of_score(subject: Subject) -> Finding:
     timed = (_last(subject, 2), _Loop(rng.random((train.n_users, 10)), rng.random((train.n_items, 10))))
     rounds = [[_seconds(one, users, items) for one in timed] for _ in range(_ROUNDS)]
     own, loop = map(min, zip(*rounds, strict=True))
-    seen = (
-        f"{_PAIRS / own:,.0f} pairs a second, where a Python loop over factors of rank 10 has {_PAIRS / loop:,.0f}"
-    )
+    seen = f"{_PAIRS / own:,.0f} pairs a second, where a Python loop over factors of rank 10 has {_PAIRS / loop:,.0f}"
     if own > _SLOW * loop:
         return failed("speed of score", seen, "score arrays with NumPy or a kernel: no Python loop over pairs")
     return passed("speed of score", seen)

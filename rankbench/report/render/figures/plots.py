@@ -141,7 +141,7 @@ def _draw_cell(figure: Figure, cell: Any, what: tuple[Panel, Drawing], looks: Ma
     if dots:
         axes[0].set_xlabel(fill_lines(panel.values or drawing.y_label, width + 0.3))
     else:
-        axes[-1].set_xlabel(fill_lines(drawing.x_label, width - 0.5 if panel.values else width))
+        axes[-1].set_xlabel(fill_lines(drawing.x_label, width))
         axes[0].set_ylabel(fill_lines(panel.values, _PLOT), multialignment="center")
     if panel.gap:
         _break(axes, panel, dots)
