@@ -125,7 +125,9 @@ def _left_open(lines: list[Standing]) -> Iterator[str]:
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for line in lines:
         needed = line.row.settled_by
-        ending = f": {needed} would settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""
+        ending = (
+            f": {needed} would probably settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""
+        )
         alike[ending].append(name_of(line))
     yield from (f"against {joined(names)} it is open{ending}" for ending, names in alike.items())
 

@@ -19,3 +19,4 @@ def test_solvers_whose_open_verdicts_the_same_would_settle_share_a_clause(tmp_pa
     clauses = re.findall(r"against (.+?) it is open([^;]*)", said)
     assert sum(len(re.findall(r"mf\[[^]]*\]", names)) for names, _ in clauses) == len(own) == said.count("mf[") - 1
     assert len({ending for _, ending in clauses}) == len(clauses) < len(own)
+    assert all("would probably settle it" in ending for _, ending in clauses if "settle" in ending)
