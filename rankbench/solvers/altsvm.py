@@ -26,7 +26,7 @@ from rankbench.kernels.solvers import altsvm as kernel
 from rankbench.methods import schedules
 from rankbench.methods.factors import check_rank, seed_of, start, streams_of, total_loss, zero_rows
 from rankbench.methods.folding import alone
-from rankbench.methods.losses import CODES
+from rankbench.methods.losses import BY_NAME, CODES, DUALS, DualLoss
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors, ScatteredFactors, ScatteredUsers
 from rankbench.names import Checked, Limits, checked_threads
@@ -74,7 +74,7 @@ class AltSVM(Checked):
 
     rank: Rank = 10
     lam: Weight = 1.0
-    loss: Literal["squared-hinge", "hinge"] = "squared-hinge"
+    loss: DualLoss = "squared-hinge"
     inner: Count = 1
     schedule: Literal["tournament", "partitioned", "hogwild", "atomic", "random"] = "tournament"
     groups: Annotated[int, Limits(low=1, high=128)] = 16
@@ -145,12 +145,10 @@ class Machines:
             yield
 
     def halved(self, side: str) -> bool:
-        """Whether the vectors of a side were worse than zeros; they are halved until they are not, or nearly zeros.
-
-        Of zeros every comparison has the loss 1, with either loss.
-        """
+        """Whether the vectors of a side were worse than zeros; they are halved until they are not, or nearly zeros."""
+        of_zeros = len(self.train) * float(BY_NAME[self.solver.loss].value(np.zeros(())))
         for halvings in range(_HALVINGS):
-            if self.losses() + self.solver.lam / 2 * self.size(side) <= len(self.train):
+            if self.losses() + self.solver.lam / 2 * self.size(side) <= of_zeros:
                 return halvings > 0
             if side == "users":
                 self.executor.total(Part.halve)
@@ -383,15 +381,14 @@ def item_groups(train: Comparisons, schedule: str, groups: int) -> Int32s:
 
 def _ridge(solver: AltSVM) -> float:
     """The quadratic penalty on a dual variable."""
-    return solver.lam / 2 if solver.loss == "squared-hinge" else 0.0
+    return solver.lam * DUALS[solver.loss].ridge
 
 
 def _upper(solver: AltSVM) -> float:
-    """The upper bound of a dual variable: none, or C rounded down, so that the bound is at most C."""
-    if solver.loss == "squared-hinge":
-        return np.inf
-    bound = np.float32(1 / solver.lam)
-    return float(bound if float(bound) <= 1 / solver.lam else np.nextafter(bound, np.float32(0)))
+    """The upper bound of a dual variable: none, or that of the loss times C, rounded down to at most this."""
+    exact = DUALS[solver.loss].upper / solver.lam
+    bound = np.float32(exact)
+    return float(bound if float(bound) <= exact else np.nextafter(bound, np.float32(0)))
 
 
 def _scaling(solver: AltSVM, linear: float, square: float, size: float) -> tuple[int, bool]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -13,15 +13,17 @@ from rankbench.core.contract import Determinism, Floats, Int32s, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import DenseFeatures, Features
 from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients, inner_product
 from rankbench.methods.entries import Entries
 from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs, TaskFeatures
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import FeatureFactors
-from rankbench.names import Checked, checked_threads
+from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Weight
 
 _CONVERGED = 1e-10  # the relative gap at which to stop
@@ -51,8 +53,8 @@ Factors = tuple[Floats, Floats]  # U and V, or a direction of both
 class RankSVMNuclear(Checked):
     """A linear function of item features per task, with the nuclear norm of all tasks' weights as penalty.
 
-    min over W (features x tasks) of |W|_* + C sum over pairs of max(0, 1 - w_i . (x_j - x_k))^2 (Cheng et
-    al. 2018, section 4). With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
+    min over W (features x tasks) of |W|_* + C sum over pairs of L(w_i . (x_j - x_k)) (Cheng et al. 2018, section 4),
+    with the squared hinge max(0, 1 - m)^2 as L, or log(1 + e^-m) for `loss=logistic`. With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
     RankSVM without its limit of rank: a convex problem. W is kept as balanced factors. A step is a truncated Newton
     step on them with V eliminated, whose part of the Hessian is a small matrix for each task; at each length of its
     line search V is corrected by Newton steps of each task alone. Before it, if the last step gained little, a
@@ -60,11 +62,12 @@ class RankSVMNuclear(Checked):
     enter with weights in proportion to s - 1 (active subspace selection, Hsieh and Olsen 2014). A large C is reached
     through smaller ones, each problem solved to a gap of 0.001 from the solution before. Where rounding ends the
     descent before the gap has vanished, it goes on with the losses summed pair by pair. The dual variables
-    2 C (1 - margin)_+, scaled until their gradient's spectral norm is at most 1, bound the gap.
+    -C L'(margin), scaled until their gradient's spectral norm is at most 1, bound the gap.
     A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
     C: Weight = 1.0
+    loss: Annotated[CurvedLoss, AddedLater()] = "squared-hinge"
     learns_from: ClassVar = (Ratings, Comparisons)
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
@@ -75,7 +78,7 @@ class RankSVMNuclear(Checked):
         """The zero model, then a model after each step that decreases the objective, until the gap vanishes."""
         threads = checked_threads(threads)
         features = checked_features(train.item_features)
-        problem = _Problem.of(PairTasks.of(train, threads), features, self.C)
+        problem = _Problem.of(PairTasks.of(train, threads, CODES[self.loss]), features, self.C)
         point = problem.at(*(np.zeros((size, 1)) for size in problem.shape))
         reached = point
         for reached in _course(problem, point):
@@ -135,7 +138,7 @@ class _Problem:
 
     def listing(self, train: View) -> "_Problem | None":
         """The same problem with the losses summed pair by pair, which loses fewer digits; None for too many pairs."""
-        if isinstance(train, Comparisons):
+        if isinstance(train, Comparisons) or self.tasks.loss != Loss.SQUARED_HINGE:  # whose pairs are listed
             return self
         if pairs_kernel.count(ratings=train.rows).sum() > _MOST_LISTED:
             return None
@@ -223,10 +226,12 @@ class _Gap:
         return self.point.objective
 
     def __call__(self) -> float:
-        """The duality gap, with the best feasible multiple of the dual variables."""
+        """The duality gap, with a feasible multiple of the dual variables: of the squared hinge the best one."""
         pairs, C = self.point.pairs, self.problem.C
         if pairs.loss == 0:
             return self.point.objective
+        if pairs.tasks.loss != Loss.SQUARED_HINGE:
+            return self._of_share(C * (pairs.loss - float(pairs.slope @ pairs.scores)))
         weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
         found = self._of(self.point.slope, weight, C * pairs.loss)
         return self._refined(weight, found) if found <= _REFINED * self.point.objective else found
@@ -236,6 +241,14 @@ class _Gap:
         largest = _leading(slope, 1)[1][0] * (1 + _MARGIN)
         scale = min(1 / largest if largest > 0 else np.inf, weight / (2 * cost))
         return float(max(0.0, self.point.objective - scale * weight + scale**2 * cost))
+
+    def _of_share(self, value: float) -> float:
+        """The gap to as large a share of the duals as is feasible, where all of them have this dual value.
+
+        The dual value is concave and zero without duals, so that a share of them has at least this share of it.
+        """
+        largest = _leading(self.point.slope, 1)[1][0] * (1 + _MARGIN)
+        return float(max(0.0, self.point.objective - value / max(1.0, largest)))
 
     def _refined(self, weight: float, found: float) -> float:
         """The smaller of this gap and the one to the duals a Newton step further.

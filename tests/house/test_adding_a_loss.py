@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TAKERS = ("sgd", "bpr", "fm", "convex-erm", "global", "frsvm", "ranksvm-joint", "ranksvm-separate", "ranksvm-var")
+TAKERS = (
+    *("sgd", "bpr", "fm", "convex-erm", "global", "altsvm"),
+    *("frsvm", "ranksvm-joint", "ranksvm-nuclear", "ranksvm-separate", "ranksvm-var"),
+)
 ENDING = "    return NAN  # no loss\n\n\ncdef inline "
 BRANCH = "    if loss == HALF_SQUARED_HINGE:\n        return "
 IN_KERNELS = (  # what stands in losses.pxd, and what is put before it
@@ -26,12 +29,14 @@ RECORD = f"""    Loss(
         lambda m: 0.5 * np.square(np.maximum(0.0, 1.0 - m)),
         lambda m: -np.maximum(0.0, 1.0 - m),
         lambda m: np.where(m < 1.0, 1.0, 0.0),
+        Dual(1.0, np.inf),
     ),
 """
 IN_PYTHON = (
     ('"logistic"]  # curved', f"{NAME}, "),
     ('"logistic", "smooth-hinge"]  # with', f"{NAME}, "),
     ('"logistic", "smooth-hinge", "hinge"]', f"{NAME}, "),
+    ('"squared-hinge", "smooth-hinge", "hinge"]', f"{NAME}, "),
     (")\n\nBY_NAME", RECORD),
 )
 

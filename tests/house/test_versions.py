@@ -67,6 +67,7 @@ CASES = {
     "ratings": [
         "altsvm[rank=3]",
         "altsvm[rank=3,loss=hinge,inner=2]",
+        "altsvm[rank=3,loss=smooth-hinge]",
         "altsvm[rank=3,schedule=partitioned,groups=4]",
         "altsvm[rank=3,schedule=random]",
         "altsvm[rank=3,partitions=4]",
@@ -158,6 +159,7 @@ CASES = {
         "ranksvm-joint",
         "ranksvm-joint[loss=logistic]",
         "ranksvm-nuclear",
+        "ranksvm-nuclear[loss=logistic]",
         "ranksvm-separate",
         "ranksvm-var",
     ],

@@ -1,4 +1,6 @@
-"""Each loss compared with its derivatives, and the kernels' loss codes compared with the Python losses."""
+"""Each loss compared with its derivatives and its dual, and the kernels' loss codes compared with the Python losses."""
+
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from rankbench.kernels.shared.losses import Loss as Code
 from rankbench.kernels.solvers import global_ranking, sgd
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import total_loss
-from rankbench.methods.losses import CODES, LOSSES
+from rankbench.methods.losses import BY_NAME, CODES, DUALS, LOSSES, DualLoss
 
 MARGINS = np.array([-3.1, -0.4, 0.3, 0.9, 1.2, 5.0])
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -26,6 +28,18 @@ def test_slopes_and_curvatures_are_derivatives(loss):
     ahead, behind = MARGINS + 1e-6, MARGINS - 1e-6
     np.testing.assert_allclose(loss.slope(MARGINS), (loss.value(ahead) - loss.value(behind)) / 2e-6, atol=1e-8)
     np.testing.assert_allclose(loss.curvature(MARGINS), (loss.slope(ahead) - loss.slope(behind)) / 2e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", DUALS)
+def test_a_loss_is_the_largest_value_of_its_dual(name):
+    dual = DUALS[name]
+    a = np.linspace(0, min(dual.upper, 10), 100_001)
+    largest = [(a * (1 - margin) - dual.ridge / 2 * a**2).max() for margin in MARGINS]
+    np.testing.assert_allclose(BY_NAME[name].value(MARGINS), largest, atol=1e-8)
+
+
+def test_the_losses_with_a_dual_are_those_that_solvers_in_the_dual_take():
+    assert set(DUALS) == set(get_args(DualLoss))
 
 
 def one_user(margin: float) -> tuple[Comparisons, np.ndarray]:

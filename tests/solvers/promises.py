@@ -94,6 +94,7 @@ PROMISES = {
     "TestRankSVMSeparate": LEARNS | DESCENDS | GAP | ENDS,
     "TestRankSVMVar": LEARNS | DESCENDS | GAP | ENDS,
     "TestRankSVMNuclear": LEARNS | DESCENDS | GAP | ENDS,
+    "TestRankSVMNuclearWithTheLogisticLoss": LEARNS | DESCENDS | GAP | ENDS,
     "TestRMC": LEARNS | GAP,
     "TestRMCFromComparisons": LEARNS | GAP,
     "TestRobiRank": LEARNS,

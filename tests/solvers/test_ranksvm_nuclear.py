@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.sparse
+from scipy.special import expit
 from solvers.contract import SolverContract
 
 from rankbench.api.fitting import split
@@ -24,6 +26,10 @@ from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
 
 class TestRankSVMNuclear(SolverContract):
     solver = RankSVMNuclear(C=0.05)
+
+
+class TestRankSVMNuclearWithTheLogisticLoss(SolverContract):
+    solver = RankSVMNuclear(C=0.05, loss="logistic")
 
 
 @pytest.fixture(params=["levels", "continuous", "comparisons", "sparse"])
@@ -111,6 +117,32 @@ def test_it_ends_where_proximal_gradients_do(C, train):
     assert step.objective() <= value(best, train, C) * (1 + 1e-7)
     np.testing.assert_allclose(matrix(step), best, atol=2e-3 * np.abs(best).max())
     assert step.gap() <= 1e-6 * step.objective()
+
+
+def least_by_factors(view: View, C: float) -> float:
+    """The least |W|_* + C sum log(1 + e^-m) by L-BFGS on U V^T of full rank, whose minima are all the least."""
+    rows, users = hinges(np.zeros((dense(view).shape[1], view.n_users)), view)[1], pairs_of(view).users
+    d, n = rows.shape[1], view.n_users
+    rank = min(d, n)
+
+    def value_and_slope(x: Floats) -> tuple[float, Floats]:
+        basis, own = x[: d * rank].reshape(d, rank), x[d * rank :].reshape(n, rank)
+        margins = np.sum(rows * (own @ basis.T)[users], axis=1)
+        pull = np.zeros((n, d))
+        np.add.at(pull, users, -C * expit(-margins)[:, None] * rows)
+        slopes = pull.T @ own + basis, pull @ basis + own
+        return x @ x / 2 + C * np.logaddexp(0, -margins).sum(), np.concatenate([side.ravel() for side in slopes])
+
+    start = 0.3 * np.random.default_rng(0).standard_normal((d + n) * rank)
+    tight = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10}
+    return float(scipy.optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=tight).fun)
+
+
+@pytest.mark.parametrize("C", [0.02, 1.0, 100.0])
+def test_with_the_logistic_loss_it_ends_where_factors_of_full_rank_do(C, train):
+    step = last(RankSVMNuclear(C=C, loss="logistic"), train)
+    assert step.gap() <= 1e-9 * step.objective()
+    assert step.objective() == pytest.approx(least_by_factors(train, C), rel=1e-6)
 
 
 def test_objective_and_gap_are_the_formulas_at_every_step(train):
