@@ -54,15 +54,16 @@ class RankSVMNuclear(Checked):
     """A linear function of item features per task, with the nuclear norm of all tasks' weights as penalty.
 
     min over W (features x tasks) of |W|_* + C sum over pairs of L(w_i . (x_j - x_k)) (Cheng et al. 2018, section 4),
-    with the squared hinge max(0, 1 - m)^2 as L, or log(1 + e^-m) for `loss=logistic`. With |UV^T|_* = min 1/2 (|U|^2 + |V|^2) it has the objective of Factorization
-    RankSVM without its limit of rank: a convex problem. W is kept as balanced factors. A step is a truncated Newton
-    step on them with V eliminated, whose part of the Hessian is a small matrix for each task; at each length of its
-    line search V is corrected by Newton steps of each task alone. Before it, if the last step gained little, a
-    proximal step: the singular vectors of the gradient outside the span of the factors with singular values s above 1
-    enter with weights in proportion to s - 1 (active subspace selection, Hsieh and Olsen 2014). A large C is reached
-    through smaller ones, each problem solved to a gap of 0.001 from the solution before. Where rounding ends the
-    descent before the gap has vanished, it goes on with the losses summed pair by pair. The dual variables
-    -C L'(margin), scaled until their gradient's spectral norm is at most 1, bound the gap.
+    with the squared hinge max(0, 1 - m)^2 as L, or log(1 + e^-m) for `loss=logistic`. With |UV^T|_* = min 1/2 (|U|^2
+    + |V|^2) it has the objective of Factorization RankSVM without its limit of rank: a convex problem. W is kept as
+    balanced factors. A step is a truncated Newton step on them with V eliminated, whose part of the Hessian is a
+    small matrix for each task; at each length of its line search V is corrected by Newton steps of each task alone.
+    Before it, if the last step gained little, a proximal step: the singular vectors of the gradient outside the span
+    of the factors with singular values s above 1 enter with weights in proportion to s - 1 (active subspace
+    selection, Hsieh and Olsen 2014). A large C is reached through smaller ones, each problem solved to a gap of 0.001
+    from the solution before. Where rounding ends the descent before the gap has vanished, it goes on with the losses
+    summed pair by pair. The dual variables -C L'(margin), scaled until their gradient's spectral norm is at most 1,
+    bound the gap.
     A task without a pair contributes nothing and has w = 0: all items score zero.
     """
 
