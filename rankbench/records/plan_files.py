@@ -1,5 +1,6 @@
 """The form of a plan in its file, where what its cells share is stored once; and joining the plans of several runs."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -120,21 +121,29 @@ def joined(earlier: Plan, plan: Plan) -> Plan:
     again, left = {cell.slot for cell in plan.planned}, {cell.slot for cell in planned}
     before = (failure for failure in earlier.failures if failure.cell.slot in left - again)
     failures = (*before, *plan.failures)
-    present = {cell.place.data.identity for cell in planned}
-    kept = [skip for skip in earlier.skips if skip.solver or skip.data.identity not in present]
-    skips = tuple(dict.fromkeys((*plan.skips, *kept)))
+    skips = tuple(dict.fromkeys((*plan.skips, *_unanswered(earlier.skips, planned))))
     trials = in_slots(earlier.trials, plan.trials)
     return replace(plan, planned=planned, trials=trials, skips=skips, failures=failures)
 
 
 def without_answered(plan: Plan) -> Plan:
     """The plan without the skips for which another machine had what was missing."""
-    data = {cell.place.data.identity for cell in plan.planned}
-    solvers = {(cell.place.data.identity, cell.place.split.identity, cell.solver.base) for cell in plan.planned}
+    return replace(plan, skips=tuple(_unanswered(plan.skips, plan.planned)))
 
-    def answered(skip: Skip) -> bool:
-        if skip.split and skip.solver:
-            return (skip.data.identity, skip.split.identity, skip.solver.base) in solvers
-        return skip.split is None and skip.data.identity in data
 
-    return replace(plan, skips=tuple(skip for skip in plan.skips if not answered(skip)))
+def _unanswered(skips: Iterable[Skip], planned: tuple[Cell, ...]) -> Iterator[Skip]:
+    """The skips of data, splits and solvers of which no cell is planned."""
+    known = {parts for cell in planned for parts in _parts(cell.place.data, cell.place.split, cell.solver)}
+    for skip in skips:
+        asked = tuple(_parts(skip.data, skip.split, skip.solver))[-1]
+        if asked not in known:
+            yield skip
+
+
+def _parts(data: Named, split: Named | None, solver: Named | None) -> Iterator[tuple[object, ...]]:
+    """The data, then with the split, then with the solver, as far as they are given, by what tells them apart."""
+    yield (data.identity,)
+    if split:
+        yield data.identity, split.identity
+    if solver:
+        yield data.identity, split and split.identity, solver.base

@@ -24,6 +24,7 @@ from rankbench.records.cells import Selection, Skip
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Failure
 from rankbench.records.store import FORMAT, ResultsFolder, Store, write_text
+from rankbench.solvers import SOLVERS
 
 
 def stored_plan(experiment=TINY, made="2026-01-02", **selection):
@@ -223,6 +224,16 @@ def test_what_was_left_out_before_stays_left_out_until_it_is_there(tmp_path):
     store.write_plan(replace(stored, skips=skips))
     own = Skip(here, None, cells_of(stored)[0].solver, "needs more")
     assert store.write_plan(replace(stored, skips=(own,))).skips == (own, skips[0])
+
+
+def test_a_solver_that_was_left_out_until_its_package_was_installed_is_left_out_no_more(tmp_path):
+    store, stored = opened(tmp_path), stored_plan()
+    cell = next(cell for cell in stored.planned if cell.solver.name == "sgd")
+    missing = Skip(cell.place.data, cell.place.split, cell.solver, "needs a package", "install it")
+    other = Skip(cell.place.data, cell.place.split, SOLVERS.resolve("svrank"), "needs features")
+    before = tuple(cell for cell in stored.planned if cell.solver.name != "sgd")
+    store.write_plan(replace(stored, planned=before, trials=(), failures=(), skips=(missing, other)))
+    assert store.write_plan(stored).skips == (other,)
 
 
 def test_another_measure_budget_or_tuning_is_another_question():

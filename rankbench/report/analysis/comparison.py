@@ -156,7 +156,7 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
         (
             *(getattr(one, name) for name in where), one.metric,
             f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
-            f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p:.3f}",
+            f"{one.difference:+z.4f}", f"{one.low:+z.4f} to {one.high:+z.4f}", f"{one.p:.3f}",
             f"{one.chance:.2f} ({one.chance_low:.2f} to {one.chance_high:.2f})",
             f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.said,
         )

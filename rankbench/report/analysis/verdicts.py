@@ -90,7 +90,7 @@ def _difference(row: Row) -> str:
     """How far the measured number lies above the published one."""
     if row.measured is None or row.published is None:
         return ""
-    return f"{row.measured - row.published:+.4f}".replace("-", "−")
+    return f"{row.measured - row.published:+z.4f}".replace("-", "−")
 
 
 TOTAL = "all papers"

@@ -125,9 +125,8 @@ def _left_open(lines: list[Standing]) -> Iterator[str]:
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for line in lines:
         needed = line.row.settled_by
-        ending = (
-            f": {needed} would probably settle it" if needed else f" ({line.row.reason})" if line.row.reason else ""
-        )
+        why = f" ({line.row.reason})" if line.row.reason else ""
+        ending = f": {needed} would probably settle it" if needed else why
         alike[ending].append(name_of(line))
     yield from (f"against {joined(names)} it is open{ending}" for ending, names in alike.items())
 

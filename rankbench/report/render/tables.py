@@ -321,7 +321,7 @@ def against_text(row: Row) -> str:
     word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
     if row.difference_low is None or row.difference_high is None:
         return f"{word}: {row.reason}"
-    ends = " to ".join(f"{end:+.4f}".replace("-", "−") for end in (row.difference_low, row.difference_high))
+    ends = " to ".join(f"{end:+z.4f}".replace("-", "−") for end in (row.difference_low, row.difference_high))
     why = f" ({row.reason})" if isclose(row.difference_low, row.difference_high) else ""
     return f"{'best, ' if row.best and row.verdict != BETTER else ''}{word}, {ends}{why}"
 

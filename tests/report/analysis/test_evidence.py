@@ -13,10 +13,10 @@ from rankbench.records.store import values_of
 from rankbench.report.analysis.comparison import sheet_of as comparison_sheet
 from rankbench.report.analysis.comparison import within
 from rankbench.report.analysis.evidence import evidence, verdict_of
-from rankbench.report.render.tables import VERDICTS, definitions, notes, sheet, to_csv, to_markdown
+from rankbench.report.render.tables import VERDICTS, against_text, definitions, notes, sheet, to_csv, to_markdown
 from rankbench.report.rows import rows
 from rankbench.report.study import cached_by_study
-from rankbench.statistics.decisions import BETTER, EQUAL, WORSE
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
 
 SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
 
@@ -88,6 +88,12 @@ def test_what_is_not_worse_than_the_best_is_bold_too(study):
     (line,) = [line for line in notes(found) if "ndcg@5" in line]
     assert "1 of 2 verdicts on other solvers open against the best, with a margin of 0.007" in line
     assert "with 20 users and 3 repetitions a difference of 0." in line and "would show" in line and "needs" in line
+
+
+def test_a_difference_of_nothing_has_no_minus(study):
+    found = rows(study(arrays=noisy, repetitions=3))[0]
+    alike = replace(found, best=True, verdict=OPEN, reason="alike", difference_low=-0.0, difference_high=-0.00001)
+    assert against_text(alike) == "best, open, +0.0000 to +0.0000"
 
 
 def test_the_note_names_what_the_nearest_open_verdict_needs(study):
