@@ -97,6 +97,7 @@ class Experiment(Checked):
     published: tuple[Published, ...] = ()
     growth: tuple[Growth, ...] = ()  # what theory says of the costs that a figure of growth shows
     rivals: tuple[Rivals, ...] = ()  # whose seconds are compared, repetition by repetition
+    alone: bool = False  # one cell at a time: its table compares seconds, although its figure shows none
     redraws: Annotated[int, Limits(low=0, high=10_000)] = 0  # to measure how often verdicts err
     margins: tuple[tuple[str, float], ...] = ()  # by metric: solvers that differ by less are equal
     differences: str = ""  # why measured numbers differ from the published ones, and what was found besides
@@ -127,8 +128,8 @@ class Experiment(Checked):
 
     @property
     def timed(self) -> bool:
-        """Whether seconds are what its figure shows, so that its cells must not disturb each other."""
-        return self.figure.is_of_costs or (self.figure.kind == "curve" and self.figure.x == "seconds")
+        """Whether seconds are what it shows, so that its cells must not disturb each other."""
+        return self.alone or self.figure.is_of_costs or (self.figure.kind == "curve" and self.figure.x == "seconds")
 
     def has_published_seconds(self, data: Named, split: Named) -> bool:
         """Whether seconds on this data stand beside published ones, so that these cells must not be disturbed."""

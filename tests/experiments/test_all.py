@@ -49,6 +49,16 @@ def means(pattern, registry, text):
     return pattern.fits(named.names, dict(named.given))
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", experiments.names())
+def test_where_only_seconds_are_compared_one_cell_runs_at_a_time(name, full):
+    found = experiments.load(name, full)
+    phrases = ("Only seconds and memory", "nothing is tuned, since only the time is of interest")
+    text = " ".join(found.about.split()).lower()
+    if any(phrase.lower() in text for phrase in phrases):
+        assert found.timed
+
+
 @pytest.mark.parametrize("name", experiments.names())
 def test_what_a_figure_is_said_to_show_is_in_the_experiment(name):
     quick, full = (experiments.load(name, profile) for profile in (False, True))
