@@ -124,7 +124,7 @@ def run(
         session = Session(folder_of(out), selection, conditions, workplace, display)
         if join:
             session.refuse_namesakes([chosen])
-        planned = session.prepared(chosen)
+        planned = session.prepared(chosen, writes=not dry_run)
         found = planned.study() if dry_run else session.execute(planned)
         if report and not dry_run:
             session.report()

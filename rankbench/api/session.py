@@ -70,11 +70,14 @@ class Session:
     workplace: Workplace | None = None  # None: this machine
     display: Display = field(default_factory=Listening)
 
-    def prepared(self, experiment: Experiment, materials: Materials | None = None) -> Run:
-        """A run of the experiment's plan, with the stored results already read; its data may have been read before."""
+    def prepared(self, experiment: Experiment, materials: Materials | None = None, writes: bool = True) -> Run:
+        """A run of the experiment's plan, with the stored results already read; its data may have been read before.
+
+        One that is only looked at writes nothing: splits that do not fit in memory are cut again.
+        """
         store = self.results.store(experiment.name)
         found = materials or Materials(self.selection.seed)
-        found.scratch = store.scratch
+        found.scratch = store.scratch if writes else None
         found.remember(store.folder)
         return Run(plan(experiment, self.selection, found), store, self.conditions, found, self.workplace)
 

@@ -29,6 +29,7 @@ from rankbench.execution.run import Conditions, Event, Run
 from rankbench.execution.workplace import workplace_at
 from rankbench.experiments.durations import reproduced
 from rankbench.metrics import RULES
+from rankbench.planning import materials
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
 from rankbench.report.analysis.costs import spelled
@@ -309,7 +310,9 @@ def test_a_failed_cell_is_exit_code_1_now_and_when_resumed(monkeypatch, capsys, 
         assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--rerun failed runs it again)" in error
 
 
-def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize("kept", [materials.KEPT, 0])
+def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path, kept):
+    monkeypatch.setattr(materials, "KEPT", kept)  # bytes of splits in memory, beyond which a run has a scratch folder
     out = tmp_path / "out"
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--dry-run", "--out", str(out)) == 0
     printed = capsys.readouterr().out

@@ -69,7 +69,7 @@ def tune_one(session: Session, experiment: Experiment) -> int:
 def preview_all(session: Session, names: Sequence[str]) -> int:
     """Print every trial and cell, whether its result is stored, and a time estimate; write nothing."""
     for experiment in chosen_experiments(names, session.selection):
-        run = session.prepared(experiment)
+        run = session.prepared(experiment, writes=False)
         keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
         for cell in (*run.plan.trials, *run.plan.cells):
             show(f"{'run ' if cell.key in keys else 'have'} {cell.label}")
