@@ -1,9 +1,11 @@
 """Settings for all tests: full assertion messages from the inherited solver tests, no hypothesis deadlines.
 
 BLAS has one thread, unless the environment says otherwise: several test processes on as many cores would wait for each
-other's threads.
+other's threads. The half million objects of the collected tests stay as long as they run, so that Python's garbage
+collector, which takes half a second to look at them, need not look at them.
 """
 
+import gc
 import os
 
 import coverage
@@ -14,6 +16,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 pytest.register_assert_rewrite("solvers.contract")
 settings.register_profile("rankbench", deadline=None)
 settings.load_profile("rankbench")
+
+
+gc.disable()  # until the tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, but not among what there is already."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
