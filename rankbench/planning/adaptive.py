@@ -19,7 +19,7 @@ from rankbench.records.results import Result
 
 INSTALL = 'pip install "rankbench[tpe]"'
 
-_REPEATS = 100  # proposals in a row that were tried already, after which a search ends early
+_REPEATS = 100  # proposals in a row that were tried already, after which a sampler is given up
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,22 @@ class TPE:
     most: int  # trials in all
 
     def more(self, trials: Sequence[Cell], results: Sequence[Result]) -> tuple[Cell, ...]:
-        """The next trial: a proposal that was not tried; empty once there are enough."""
+        """The next trial: a proposal that was not tried, else a random one; empty if there are enough or no others."""
         if len(trials) >= self.most:
             return ()
         optuna = required_optuna()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        distributions = {name: _distribution(optuna, values) for name, values in sorted(self.space.items())}
         names = (trials[0].stream_line, trials[0].place.draw("search"), len(trials))
         seed = int(stream(trials[0].seed, "tpe", *names).integers(2**32))
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=self.first)
+        samplers = optuna.samplers
+        for sampler in (samplers.TPESampler(seed=seed, n_startup_trials=self.first), samplers.RandomSampler(seed)):
+            if solver := self._untried(optuna, sampler, trials, results):
+                return (replace(trials[0], solver=solver),)
+        return ()
+
+    def _untried(self, optuna: Any, sampler: Any, trials: Sequence[Cell], results: Sequence[Result]) -> Named | None:
+        """The first proposal of a sampler that was not tried; None after many in a row that were."""
+        distributions = {name: _distribution(optuna, values) for name, values in sorted(self.space.items())}
         study = optuna.create_study(sampler=sampler, direction="maximize")
         for trial, result in zip(trials, results, strict=True):
             study.add_trial(_told(optuna, trial, result, distributions))
@@ -91,8 +98,8 @@ class TPE:
             settings = {name: _rounded(self.space[name], value) for name, value in proposed.items()}
             solver = with_settings(self.solver, settings)
             if solver.settings not in tried:
-                return (replace(trials[0], solver=solver),)
-        return ()
+                return solver
+        return None
 
 
 def required_optuna() -> Any:
