@@ -119,10 +119,10 @@ class Score:
 
 _HEADINGS = {
     "published": "published",
-    "agrees": "agrees",
-    "higher": "higher",
     "lower": "lower",
+    "higher": "higher",
     "undecided": "undecided",
+    "agrees": "agrees",
     "variant": "of variants",
     "smaller": "at a smaller size",
     "elsewhere": "on other data",
@@ -172,8 +172,9 @@ def in_words(scores: Sequence[Score]) -> str:
     }
     parts = [f"{count} {what}" for what, count in rest.items() if count]
     if judged:
-        own = f"{total.agrees} agree within the spreads of both, {total.higher} higher, {total.lower} lower"
+        own = f"{total.lower} lower, {total.higher} higher"
         own += f", {total.undecided} undecided" if total.undecided else ""
+        own += f", {total.agrees} agree within the spreads of both"
         parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
     return f"{total.published} published numbers: {', '.join(parts)}."
 

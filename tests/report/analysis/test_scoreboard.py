@@ -67,15 +67,15 @@ def test_papers_are_told_apart_and_added_up(study):
 
 def test_in_words_everything_is_counted_once(study):
     assert in_words(scoreboard([study(), study(full=False)])) == (
-        "4 published numbers: 2 on the papers' own data at their own size (1 agree within the spreads of both, "
-        "0 higher, 1 lower), 2 at a smaller size than the papers'."
+        "4 published numbers: 2 on the papers' own data at their own size (1 lower, 0 higher, "
+        "1 agree within the spreads of both), 2 at a smaller size than the papers'."
     )
     assert in_words(scoreboard([study(on=Pattern("ml-1m"))])) == "2 published numbers: 2 on other data."
 
 
 def test_columns_without_a_count_are_left_out(study):
     table = score_sheet(scoreboard([study()]))
-    assert table.headings == ("paper", "published", "agrees", "lower")
+    assert table.headings == ("paper", "published", "lower", "agrees")
     assert table.lines[-1] == (TOTAL, "2", "1", "1")
 
 
