@@ -143,7 +143,9 @@ class _Problem:
             return self
         if pairs_kernel.count(ratings=train.rows).sum() > _MOST_LISTED:
             return None
-        return _Problem.of(PairTasks.of(train.comparisons(), self.tasks.threads), self.features, self.C)
+        return _Problem.of(
+            PairTasks.of(train.comparisons(), self.tasks.threads, self.tasks.loss), self.features, self.C
+        )
 
     def seen(self, point: _Point) -> _Point:
         """The same point under the C of this problem."""

@@ -19,6 +19,7 @@ from rankbench.data.views import Comparisons, Ratings
 from rankbench.experiments import Experiment
 from rankbench.experiments.spaces import Tune
 from rankbench.own_data.frames import handed, named
+from rankbench.planning import materials
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +87,12 @@ def test_an_outcome_is_ok_only_if_every_cell_ended_well(tmp_path):
         assert not Outcome(made.study()).ok
         made.keep(made_up(cell, 0.5 + number / 10), {})
     assert Outcome(made.study()).ok
+
+
+def test_a_dry_run_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(materials, "KEPT", 0)  # bytes of splits in memory, beyond which a run has a scratch folder
+    assert not rankbench.run(tiny(), dry_run=True, out=tmp_path / "out").ok
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_cannot_run_is_shown_with_its_reason(tmp_path):

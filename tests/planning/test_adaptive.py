@@ -174,6 +174,15 @@ def test_tpe_chooses_among_texts_and_ends_where_nothing_new_turns_up(tmp_path, o
     assert len(pairs) == 8 and not run.plan.undecided
 
 
+def test_where_tpe_repeats_itself_random_proposals_follow(tmp_path, optuna, monkeypatch):
+    fixed = {"step": 0.1, "loss": "logistic"}
+    same = optuna.samplers.PartialFixedSampler(fixed, optuna.samplers.RandomSampler(0))
+    monkeypatch.setattr(optuna.samplers, "TPESampler", lambda **_: same)
+    lists = {"step": (0.01, 0.02, 0.05, 0.1, 0.2), "loss": ("squared-hinge", "logistic")}
+    run, _ = by_hand(tmp_path, tuned(Tune({"sgd": lists}, "tpe", 8, "ndcg@5"), solvers=("sgd",)), lambda trial: 0.5)
+    assert len({trial.solver.settings for trial in run.plan.trials}) == 8
+
+
 def test_tpe_goes_on_past_trials_that_failed(tmp_path, optuna):
     run, _ = by_hand(tmp_path, tuned(Tune(WIDE, "tpe", 6, "ndcg@5")), lambda trial: None)
     assert len(run.plan.trials) == 12 and len(run.plan.failures) == 2

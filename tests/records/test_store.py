@@ -16,6 +16,7 @@ from rankbench.arrays.npz import read_npz
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import HELD, partial_of
 from rankbench.data import DATASETS
+from rankbench.data.splits import SPLITS
 from rankbench.execution import machine
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Tune
@@ -231,9 +232,10 @@ def test_a_solver_that_was_left_out_until_its_package_was_installed_is_left_out_
     cell = next(cell for cell in stored.planned if cell.solver.name == "sgd")
     missing = Skip(cell.place.data, cell.place.split, cell.solver, "needs a package", "install it")
     other = Skip(cell.place.data, cell.place.split, SOLVERS.resolve("svrank"), "needs features")
+    elsewhere = replace(missing, split=SPLITS.resolve("entries[test=0.3]"))
     before = tuple(cell for cell in stored.planned if cell.solver.name != "sgd")
-    store.write_plan(replace(stored, planned=before, trials=(), failures=(), skips=(missing, other)))
-    assert store.write_plan(stored).skips == (other,)
+    store.write_plan(replace(stored, planned=before, trials=(), failures=(), skips=(missing, other, elsewhere)))
+    assert store.write_plan(stored).skips == (other, elsewhere)
 
 
 def test_another_measure_budget_or_tuning_is_another_question():

@@ -18,10 +18,11 @@ from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.execution.training import fit
 from rankbench.features.matrix import features_of
+from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.metrics import evaluate
 from rankbench.solvers import ranksvm_nuclear
-from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
+from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear, _Problem
 
 
 class TestRankSVMNuclear(SolverContract):
@@ -143,6 +144,13 @@ def test_with_the_logistic_loss_it_ends_where_factors_of_full_rank_do(C, train):
     step = last(RankSVMNuclear(C=C, loss="logistic"), train)
     assert step.gap() <= 1e-9 * step.objective()
     assert step.objective() == pytest.approx(least_by_factors(train, C), rel=1e-6)
+
+
+def test_where_the_pairs_are_listed_already_they_are_not_listed_again():
+    view = FeatureLowRank(users=3, items=9, features=2, rank=1, per_user=6).view(np.random.default_rng(0))
+    for loss, same in ((Loss.LOGISTIC, True), (Loss.SQUARED_HINGE, False)):
+        problem = _Problem.of(PairTasks.of(view, 1, loss), features_of(view.item_features), 1.0)
+        assert (problem.listing(view) is problem) == same and problem.listing(view).tasks.loss == loss
 
 
 def test_objective_and_gap_are_the_formulas_at_every_step(train):

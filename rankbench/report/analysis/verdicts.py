@@ -9,7 +9,7 @@ from statistics import stdev
 from rankbench.records.studies import Study
 from rankbench.report.analysis.evidence import verdict_of
 from rankbench.report.render.labels import data_title, place_headings
-from rankbench.report.render.tables import Sheet, measured_text, published_text
+from rankbench.report.render.tables import Sheet, difference_text, measured_text, published_text
 from rankbench.report.rows import Row, rows
 from rankbench.statistics.reproduced import Ours, Printed, Reproduction, reproduced
 
@@ -90,7 +90,7 @@ def _difference(row: Row) -> str:
     """How far the measured number lies above the published one."""
     if row.measured is None or row.published is None:
         return ""
-    return f"{row.measured - row.published:+z.4f}".replace("-", "−")
+    return difference_text(row.measured - row.published)
 
 
 TOTAL = "all papers"

@@ -311,6 +311,11 @@ def interval_text(row: Row) -> str:
     return f"{_rounded(row.low, 4)} to {_rounded(row.high, 4)}{why}"
 
 
+def difference_text(value: float) -> str:
+    """A difference with its sign; one that is rounded to nothing has no minus."""
+    return f"{value:+z.4f}".replace("-", "−")
+
+
 def against_text(row: Row) -> str:
     """What is said of a solver against the best other one, with the interval of their difference.
 
@@ -321,7 +326,7 @@ def against_text(row: Row) -> str:
     word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
     if row.difference_low is None or row.difference_high is None:
         return f"{word}: {row.reason}"
-    ends = " to ".join(f"{end:+z.4f}".replace("-", "−") for end in (row.difference_low, row.difference_high))
+    ends = " to ".join(map(difference_text, (row.difference_low, row.difference_high)))
     why = f" ({row.reason})" if isclose(row.difference_low, row.difference_high) else ""
     return f"{'best, ' if row.best and row.verdict != BETTER else ''}{word}, {ends}{why}"
 

@@ -110,6 +110,12 @@ def test_runs_with_other_users_are_refused(tmp_path):
         between(one, other, ("one", "other"))
 
 
+def test_a_difference_of_nothing_has_no_minus(tmp_path):
+    one = replace(within(kept(tmp_path))[0], difference=-0.0, low=-0.00001, high=-0.0)
+    shown = sheet_of([one]).lines[0]
+    assert "+0.0000" in shown and "+0.0000 to +0.0000" in shown
+
+
 def test_what_differs_is_bold_and_the_csv_holds_every_digit(tmp_path):
     found = within(kept(tmp_path))
     table = sheet_of(found)
