@@ -174,6 +174,7 @@ def test_tpe_chooses_among_texts_and_ends_where_nothing_new_turns_up(tmp_path, o
     assert len(pairs) == 8 and not run.plan.undecided
 
 
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler is experimental")
 def test_where_tpe_repeats_itself_random_proposals_follow(tmp_path, optuna, monkeypatch):
     fixed = {"step": 0.1, "loss": "logistic"}
     same = optuna.samplers.PartialFixedSampler(fixed, optuna.samplers.RandomSampler(0))
