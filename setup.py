@@ -35,6 +35,8 @@ TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
 LEVELS = ("x86-64-v3",)
 LEVELLED = (  # the kernels that gain from them; `python asv_benchmarks/peers levels` measures how much
     "methods/als",
+    "metrics/catalogue",
+    "metrics/evaluation",
     "solvers/altsvm",
     "solvers/bpr",
     "solvers/frsvm",

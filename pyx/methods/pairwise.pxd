@@ -9,11 +9,7 @@ cdef extern from *:
     typedef struct { double user, better, worse; } rankbench_keep;
 
     /* Whole lanes are loaded before any is stored, so that compilers need not ask whether the rows overlap. */
-    #ifdef __GNUC__
     #define RANKBENCH_LANES(number) typedef number lanes __attribute__((vector_size(32)));
-    #else
-    #define RANKBENCH_LANES(number) typedef number lanes;
-    #endif
     #define RANKBENCH_MOVE(name, number) \\
         static inline void name(number *u, number *v, number *w, rankbench_keep keep, double slope, Py_ssize_t n) { \\
             RANKBENCH_LANES(number) \\

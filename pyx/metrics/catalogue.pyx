@@ -10,6 +10,7 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
+from rankbench.kernels.metrics.counting cimport Sides, sides_of
 from rankbench.kernels.metrics.places cimport Depth, Places, deepened, enough_discounts, metric_of_places, of_places
 from rankbench.kernels.metrics.ranked cimport Item, Tie, end_of_tie, highest_truths, sort_items
 from rankbench.kernels.metrics.requests cimport RequestView, Requests, request_at
@@ -19,6 +20,7 @@ from rankbench.kernels.shared.rows cimport Pattern, SparseRows
 
 cdef enum:
     _CHUNK = 1024  # scores between two looks at which marks still matter
+    _FEW = 8  # marks that are compared with every score sooner than they are searched
 
 cdef struct Memory:
     # Scratch memory of one thread, for the held-out items of one user.
@@ -209,16 +211,40 @@ cdef void _count(const User *shared, Py_ssize_t furthest_place) noexcept nogil:
     Invariant: for the marks from `lowest` on, `above` and `level` are right for the items before `first`.
     """
     cdef User user = shared[0]
-    cdef Py_ssize_t i, first = 0, lowest = 0
-    cdef double score
+    cdef Py_ssize_t first = 0, lowest = 0, n
     while first < user.n_items and lowest < user.n_ties:
-        for i in range(first, min(first + _CHUNK, user.n_items)):
-            score = _known(user.scores[i])
-            if score >= user.memory.marks[lowest]:
-                _note(&user, lowest, score, 1)
-        first += _CHUNK
+        n = min(<Py_ssize_t> _CHUNK, user.n_items - first)
+        if user.n_ties - lowest <= _FEW:
+            _compare_all(&user, lowest, user.scores + first, n)
+        else:
+            _search_all(&user, lowest, user.scores + first, n)
+        first += n
         while lowest < user.n_ties and _above(&user, lowest) >= furthest_place:
             lowest += 1
+
+
+cdef inline void _compare_all(const User *user, Py_ssize_t lowest, const double *scores, Py_ssize_t n) noexcept nogil:
+    """Count these scores among the marks from `lowest` on, mark by mark."""
+    cdef Py_ssize_t mark
+    cdef Sides sides
+    for mark in range(lowest, user.n_ties):
+        sides = sides_of(scores, n, user.memory.marks[mark])
+        if user.memory.marks[mark] == -INFINITY:
+            sides.level = n - sides.above  # NaN is level with it, too
+        user.memory.above[mark] += sides.above
+        user.memory.level[mark] += sides.level
+        if mark > lowest:
+            user.memory.above[mark - 1] -= sides.above + sides.level
+
+
+cdef inline void _search_all(const User *user, Py_ssize_t lowest, const double *scores, Py_ssize_t n) noexcept nogil:
+    """Count these scores among the marks from `lowest` on, score by score."""
+    cdef Py_ssize_t i
+    cdef double score
+    for i in range(n):
+        score = _known(scores[i])
+        if score >= user.memory.marks[lowest]:
+            _note(user, lowest, score, 1)
 
 
 cdef inline int64_t _above(const User *user, Py_ssize_t mark) noexcept nogil:

@@ -34,6 +34,7 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
+from rankbench.kernels.metrics.counting cimport PairCounts, count_pairs
 from rankbench.kernels.metrics.places cimport (
     PY_SSIZE_T_MAX,
     Depth,
@@ -61,6 +62,9 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_value, longest_row
+
+cdef enum:
+    FEW = 96  # ratings of which all pairs are counted sooner than the ratings are sorted
 
 cdef struct Needs:
     # What the metrics asked for have to know about a user.
@@ -297,34 +301,39 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
 
 
 cdef Pairs _pairs_of(Memory *memory, Rows rows) noexcept nogil:
-    """The numbers of pairs among these ratings, O(n log n) (Knight 1966).
+    """The numbers of pairs among these ratings: of few ratings all pairs are looked at, of many they are sorted."""
+    cdef double everything = 0.5 * <double> rows.n * <double> (rows.n - 1)
+    cdef PairCounts found = count_pairs(rows.truth, rows.scores, rows.n) if rows.n <= FEW else _by_sorting(memory, rows)
+    return Pairs(
+        everything - found.same_truth, everything - found.same_score, found.same_score - found.same_both, found.wrong
+    )
+
+
+cdef PairCounts _by_sorting(Memory *memory, Rows rows) noexcept nogil:
+    """The counts of pairs among these ratings in O(n log n) (Knight 1966).
 
     Scores are dealt out by falling truth; the pairs that sorting by falling score must then exchange are wrong.
     Invariant of the merging: `source` holds the scores, falling within each of the groups between the starts, and
     the exchanges between levels of the same group have been counted.
     """
-    cdef double everything = _all_pairs(rows.n), same_truth = 0.0, same_both = 0.0, same_score
     cdef Py_ssize_t groups = _deal(memory, rows), group, first, n
-    cdef Pairs pairs = Pairs(0.0, 0.0, 0.0, 0.0)
+    cdef PairCounts found = PairCounts(0, 0, 0, 0)
     cdef double *source = memory.values
     cdef double *target = memory.scratch_values
     cdef double *swap
     for group in range(groups):
         first, n = memory.starts[group], memory.starts[group + 1] - memory.starts[group]
         sort_falling(source + first, target + first, n)
-        same_truth += _all_pairs(n)
-        same_both += _tied_pairs(source + first, n)
+        found.same_truth += n * (n - 1) // 2
+        found.same_both += _tied_pairs(source + first, n)
     while groups > 1:
-        pairs.wrong += <double> _merge_groups(source, target, memory.starts, groups)
+        found.wrong += _merge_groups(source, target, memory.starts, groups)
         groups = (groups + 1) // 2
         swap = source
         source = target
         target = swap
-    same_score = _tied_pairs(source, rows.n)
-    pairs.ordered = everything - same_truth
-    pairs.distinct = everything - same_score
-    pairs.tied = same_score - same_both
-    return pairs
+    found.same_score = _tied_pairs(source, rows.n)
+    return found
 
 
 cdef Py_ssize_t _deal(Memory *memory, Rows rows) noexcept nogil:
@@ -370,18 +379,13 @@ cdef int64_t _merge_groups(
     return exchanges
 
 
-cdef double _all_pairs(Py_ssize_t n) noexcept nogil:
-    """n (n - 1) / 2."""
-    return 0.5 * <double> n * <double> (n - 1)
-
-
-cdef double _tied_pairs(const double *values, Py_ssize_t n) noexcept nogil:
+cdef int64_t _tied_pairs(const double *values, Py_ssize_t n) noexcept nogil:
     """Pairs of equal values, which stand together."""
-    cdef double pairs = 0.0
+    cdef int64_t pairs = 0
     cdef Py_ssize_t i, start = 0
     for i in range(1, n + 1):
         if i == n or values[i] != values[start]:
-            pairs += _all_pairs(i - start)
+            pairs += (i - start) * (i - start - 1) // 2
             start = i
     return pairs
 

@@ -3,6 +3,7 @@
 # of the metrics stand in rankbench/metrics/records.py.
 
 from libc.math cimport NAN
+from libc.stdint cimport int64_t
 
 from rankbench.kernels.metrics.codes cimport (
     AUC,
@@ -105,8 +106,12 @@ cdef inline double _ratio(double part, double whole) noexcept nogil:
 
 
 cdef inline double _gain(double truth, bint linear) noexcept nogil:
-    """What an item of this truth earns: 2^truth - 1, or the truth itself."""
-    return truth if linear else exp2(truth) - 1.0
+    """What an item of this truth earns: 2^truth - 1, or the truth itself; a whole power of 2 needs no library."""
+    if linear:
+        return truth
+    if 0.0 <= truth < 62.0 and <double> <int64_t> truth == truth:
+        return <double> ((<int64_t> 1) << <int64_t> truth) - 1.0
+    return exp2(truth) - 1.0
 
 
 cdef inline double _dcg_ratio(

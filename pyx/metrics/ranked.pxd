@@ -4,10 +4,11 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
+from rankbench.kernels.metrics.counting cimport places_of
 from rankbench.kernels.shared.lanes cimport total
 
 cdef enum:
-    RUN = 16  # so many are sorted by counting, longer lists by merging
+    RUN = 16  # so many are sorted by counting (`places_of` has room for no more), longer lists by merging
     LEVELS = 12  # so many different truths are few: found one after the other, and not by sorting
 
 cdef struct Item:
@@ -68,19 +69,15 @@ cdef inline void sort_falling(Sortable *entries, Sortable *scratch, Py_ssize_t n
 
 
 cdef inline void _sort_run(Sortable *entries, Sortable *sorted_run, Py_ssize_t n) noexcept nogil:
-    """Copy up to RUN entries in falling order of key; equal keys stay as they stood.
-
-    Invariant: place[j] is the place of entry j among the first i, for all j below i.
-    """
-    cdef Py_ssize_t place[RUN]
-    cdef Py_ssize_t i, j, above, own
+    """Copy up to RUN entries in falling order of key; equal keys stay as they stood."""
+    cdef double keys[RUN]
+    cdef int64_t place[RUN]
+    cdef Py_ssize_t i
     for i in range(n):
-        own = i
-        for j in range(i):
-            above = _key(entries[i]) > _key(entries[j])
-            own -= above
-            place[j] += above
-        place[i] = own
+        keys[i] = _key(entries[i])
+    for i in range(n, RUN):
+        keys[i] = 0.0  # is looked at, but has no place
+    places_of(keys, n, place)
     for i in range(n):
         sorted_run[place[i]] = entries[i]
 

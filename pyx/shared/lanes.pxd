@@ -27,7 +27,6 @@ cdef extern from *:
 
     typedef struct { double product, square; } rankbench_difference;
 
-    #ifdef __GNUC__
     typedef double rankbench_four __attribute__((vector_size(32)));
 
     /* A sum of four lanes for each of four rows; x is loaded once for all of them. */
@@ -123,52 +122,6 @@ cdef extern from *:
         found.square = rankbench_sum_of_eight(even_square, odd_square);
         return found;
     }
-    #else
-    static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
-        double sums[4] = {0};
-        Py_ssize_t k;
-        for (k = 0; k < n; k++)
-            sums[k % 4] += x[k] * (y[k] - z[k]);
-        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    }
-
-    static inline rankbench_difference rankbench_of_long_difference(
-        const double *x, const double *y, const double *z, Py_ssize_t n
-    ) {
-        double product[8] = {0}, square[8] = {0};
-        rankbench_difference found;
-        Py_ssize_t k;
-        for (k = 0; k < n; k++) {
-            product[k % 8] += x[k] * (y[k] - z[k]);
-            square[k % 8] += (y[k] - z[k]) * (y[k] - z[k]);
-        }
-        for (k = 0; k < 4; k++) {
-            product[k] += product[k + 4];
-            square[k] += square[k + 4];
-        }
-        found.product = (product[0] + product[1]) + (product[2] + product[3]);
-        found.square = (square[0] + square[1]) + (square[2] + square[3]);
-        return found;
-    }
-
-    static inline double rankbench_long_dot_difference(
-        const double *x, const double *y, const double *z, Py_ssize_t n
-    ) {
-        return rankbench_of_long_difference(x, y, z, n).product;
-    }
-
-    static inline void rankbench_dot_four(
-        const double *x, const double *const *rows, Py_ssize_t n, double *out
-    ) {
-        Py_ssize_t row, k;
-        for (row = 0; row < 4; row++) {
-            double sums[4] = {0};
-            for (k = 0; k < n; k++)
-                sums[k % 4] += x[k] * rows[row][k];
-            out[row] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        }
-    }
-    #endif
     """
     void _dot_four "rankbench_dot_four" (
         const double *x, const double *const *rows, Py_ssize_t n, double *out
@@ -243,7 +196,6 @@ cdef extern from *:
     #include <string.h>
 
     /* Two sums are kept, of every other eight terms, so that an addition need not wait for the one just before it. */
-    #ifdef __GNUC__
     typedef float rankbench_floats __attribute__((vector_size(32)));
     typedef float rankbench_half __attribute__((vector_size(16)));
 
@@ -273,21 +225,6 @@ cdef extern from *:
         low += high;
         return (low[0] + low[2]) + (low[1] + low[3]);
     }
-    #else
-    static inline float rankbench_dot_difference_of_floats(
-        const float *x, const float *y, const float *z, Py_ssize_t n
-    ) {
-        float sums[16] = {0};
-        Py_ssize_t k;
-        for (k = 0; k < n; k++)
-            sums[k % 16] += x[k] * (y[k] - z[k]);
-        for (k = 0; k < 8; k++)
-            sums[k] += sums[k + 8];
-        for (k = 0; k < 4; k++)
-            sums[k] += sums[k + 4];
-        return (sums[0] + sums[2]) + (sums[1] + sums[3]);
-    }
-    #endif
     """
     float _dot_difference_of_singles "rankbench_dot_difference_of_floats" (
         const float *x, const float *y, const float *z, Py_ssize_t n
@@ -335,7 +272,6 @@ cdef extern from *:
     typedef struct { double total; Py_ssize_t count; } rankbench_beyond;
 
     /* Compilers do not turn these sums over some of the elements into vector instructions by themselves. */
-    #ifdef __GNUC__
     typedef double rankbench_doubles __attribute__((vector_size(16)));
     typedef long long rankbench_flags __attribute__((vector_size(16)));  /* all bits set: true */
 
@@ -355,18 +291,6 @@ cdef extern from *:
         }
         found.total = (first[0] + first[1]) + (second[0] + second[1]);
         found.count = counts[0] + counts[1];
-    #else
-    static inline rankbench_beyond rankbench_sum(const double *x, Py_ssize_t n, double limit, int above) {
-        double sums[4] = {0.0, 0.0, 0.0, 0.0};
-        rankbench_beyond found = {0.0, 0};
-        Py_ssize_t k, whole = n - n % 4;
-        for (k = 0; k < whole; k++) {
-            int chosen = above ? x[k] > limit : x[k] < limit;
-            sums[k % 4] += chosen ? x[k] : 0.0;
-            found.count += chosen;
-        }
-        found.total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    #endif
         for (k = whole; k < n; k++) {
             int chosen = above ? x[k] > limit : x[k] < limit;
             found.total += chosen ? x[k] : 0.0;
@@ -409,17 +333,12 @@ cdef extern from *:
     """
     /* Without prefetchw a line arrives shared with the other cores, and the first write to it waits for them again.
        Compilers write the instruction only if told that the processor has it; x86-64 processors without it skip it. */
-    #ifdef __GNUC__
     #ifdef __x86_64__
     #define rankbench_fetch(address) __asm__ volatile("prefetchw %0" : : "m" (*(const char *) (address)))
     #else
     #define rankbench_fetch(address) __builtin_prefetch((address), 1)
     #endif
     #define rankbench_read_ahead(address) __builtin_prefetch((address), 0)
-    #else
-    #define rankbench_fetch(address)
-    #define rankbench_read_ahead(address)
-    #endif
     """
     void _fetch "rankbench_fetch" (const void *address) noexcept nogil
     void _read_ahead "rankbench_read_ahead" (const void *address) noexcept nogil

@@ -95,6 +95,23 @@ def test_it_is_as_if_the_user_had_rated_all_candidates(user):
         np.testing.assert_allclose(own, other * scale, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize("held_out", [1, 8, 9, 40])
+def test_of_many_items_and_scores_each_is_counted_once(held_out):
+    """Few scores of held-out items are compared with all others, many are searched, and both give the same places."""
+    rng = np.random.default_rng(held_out)
+    scores = np.round(rng.standard_normal(2500), 1 if held_out == 8 else 9)
+    scores[rng.random(2500) < 0.1], scores[rng.random(2500) < 0.1] = np.nan, -np.inf
+    truth = np.full(2500, np.nan)
+    truth[rng.choice(2500, held_out, replace=False)] = 5.0
+    model, test, train = one_user(truth, np.zeros(2500, bool), scores)
+    found = per_user(model, test, [over_all("auc"), over_all("ndcg")], train=train)
+    known = np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf)
+    assert found[over_all("auc")][0] == pytest.approx(roc_auc_score(truth == 5, np.maximum(known, -99)), abs=1e-12)
+    assert found[over_all("ndcg")][0] == pytest.approx(
+        ndcg_score([(truth == 5).astype(float)], [np.maximum(known, -99)]), abs=1e-12
+    )
+
+
 def test_it_is_that_of_scikit_learn():
     train, test = two_parts((30, 40))
     scores = np.random.default_rng(1).integers(0, 9, (30, 40)).astype(float)

@@ -1,0 +1,123 @@
+# Counting in lanes: what comparisons of numbers with each other give, without a branch that depends on the numbers.
+# Counts are exact, so that neither the width of the lanes nor the order of counting shows in them.
+
+from libc.stdint cimport int64_t
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    #ifdef __AVX__
+    #define RANKBENCH_WIDTH 4
+    #define RANKBENCH_PLACES {0, 1, 2, 3}
+    #else
+    #define RANKBENCH_WIDTH 2
+    #define RANKBENCH_PLACES {0, 1}
+    #endif
+    typedef double rankbench_row __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
+    typedef int64_t rankbench_marks __attribute__((vector_size(8 * RANKBENCH_WIDTH)));  /* -1: true */
+    typedef struct { int64_t same_truth, same_score, same_both, wrong; } rankbench_pairs;
+    typedef struct { rankbench_marks same_truth, same_score, same_both, wrong; } rankbench_pair_lanes;
+    typedef struct { int64_t above, level; } rankbench_sides;
+
+    static inline int64_t rankbench_counted(rankbench_marks lanes) {
+        int64_t sum = 0;
+        for (int k = 0; k < RANKBENCH_WIDTH; k++)
+            sum -= lanes[k];
+        return sum;
+    }
+
+    /* Add up the pairs of one rating with a row of others, as far as these are marked. */
+    static inline void rankbench_add_pairs(
+        rankbench_pair_lanes *sums, const double *truths, const double *scores, rankbench_row truth,
+        rankbench_row score, rankbench_marks marked
+    ) {
+        rankbench_row x, y;
+        memcpy(&x, truths, sizeof x);
+        memcpy(&y, scores, sizeof y);
+        rankbench_marks truth_ties = (x == truth) & marked, score_ties = (y == score) & marked;
+        sums->same_truth += truth_ties;
+        sums->same_score += score_ties;
+        sums->same_both += truth_ties & score_ties;
+        sums->wrong += ((x > truth) ^ (y > score)) & marked & ~(truth_ties | score_ties);
+    }
+
+    /* All pairs of n ratings: each with those before it, of which the first few, if they fill no row, come first. */
+    static inline rankbench_pairs rankbench_count_pairs(const double *truth, const double *score, Py_ssize_t n) {
+        const rankbench_marks all = (rankbench_marks) {0} - 1, places = RANKBENCH_PLACES;
+        rankbench_pair_lanes sums = {{0}, {0}, {0}, {0}};
+        double first[2][RANKBENCH_WIDTH] = {{0}, {0}};  /* so that no row goes beyond a short list */
+        Py_ssize_t i, j;
+        for (i = 0; i < n && i < RANKBENCH_WIDTH; i++) {
+            first[0][i] = truth[i];
+            first[1][i] = score[i];
+        }
+        for (i = 1; i < n; i++) {
+            rankbench_row x = truth[i] - (rankbench_row) {0}, y = score[i] - (rankbench_row) {0};
+            j = i % RANKBENCH_WIDTH;
+            if (j)
+                rankbench_add_pairs(&sums, first[0], first[1], x, y, places < (int64_t) j - (rankbench_marks) {0});
+            for (; j < i; j += RANKBENCH_WIDTH)
+                rankbench_add_pairs(&sums, truth + j, score + j, x, y, all);
+        }
+        return (rankbench_pairs) {
+            rankbench_counted(sums.same_truth), rankbench_counted(sums.same_score),
+            rankbench_counted(sums.same_both), rankbench_counted(sums.wrong)
+        };
+    }
+
+    /* How many of x are above a limit, and how many equal it. */
+    static inline rankbench_sides rankbench_sides_of(const double *x, Py_ssize_t n, double limit) {
+        const rankbench_row limits = limit - (rankbench_row) {0};
+        rankbench_marks above = {0}, level = {0};
+        Py_ssize_t i, whole = n - n % RANKBENCH_WIDTH;
+        for (i = 0; i < whole; i += RANKBENCH_WIDTH) {
+            rankbench_row v;
+            memcpy(&v, x + i, sizeof v);
+            above += v > limits;
+            level += v == limits;
+        }
+        rankbench_sides found = {rankbench_counted(above), rankbench_counted(level)};
+        for (; i < n; i++) {
+            found.above += x[i] > limit;
+            found.level += x[i] == limit;
+        }
+        return found;
+    }
+
+    /* The place of each of n keys if they fall and equal ones stay as they stood; there is room for 16 of each. */
+    static inline void rankbench_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
+        rankbench_marks higher[16 / RANKBENCH_WIDTH] = {{0}};
+        int64_t exchanged = 0;
+        for (Py_ssize_t j = 0; j < n; j++) {
+            const rankbench_row key = keys[j] - (rankbench_row) {0};
+            for (int k = 0; k < 16 / RANKBENCH_WIDTH; k++) {
+                rankbench_row row;
+                memcpy(&row, keys + k * RANKBENCH_WIDTH, sizeof row);
+                higher[k] -= key > row;
+            }
+        }
+        memcpy(places, higher, sizeof higher);
+        for (Py_ssize_t i = 0; i < n; i++)
+            exchanged += places[i];
+        if (2 * exchanged < n * (n - 1))  /* some are equal */
+            for (Py_ssize_t j = 0; j < n; j++)
+                for (Py_ssize_t i = j + 1; i < n; i++)
+                    places[i] += keys[i] == keys[j];
+    }
+    """
+    ctypedef struct PairCounts "rankbench_pairs":
+        # Numbers of unordered pairs: of one truth, of one score, of both, and those that truth and score order apart.
+        int64_t same_truth
+        int64_t same_score
+        int64_t same_both
+        int64_t wrong
+    PairCounts count_pairs "rankbench_count_pairs" (
+        const double *truth, const double *score, Py_ssize_t n
+    ) noexcept nogil
+    ctypedef struct Sides "rankbench_sides":
+        int64_t above
+        int64_t level
+    Sides sides_of "rankbench_sides_of" (const double *x, Py_ssize_t n, double limit) noexcept nogil
+    void places_of "rankbench_places_of" (const double *keys, Py_ssize_t n, int64_t *places) noexcept nogil
