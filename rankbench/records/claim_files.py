@@ -108,10 +108,11 @@ def appear(source: Path, path: Path, card: Card) -> bool:
     return True
 
 
-def look(path: Path, touch: str = "") -> Found | None:
+def look(path: Path, touch: str = "", times: tuple[int, int] | None = None) -> Found | None:
     """Read a file by opening it, because that makes NFS ask the server; touch the file if it has the token `touch`.
 
-    None if there is no file. A path that is not a plain file, or may not be read, counts as damaged.
+    Touched, it has the server's time, or `times` if they are given. None if there is no file. A path that is no plain
+    file, or may not be read, counts as damaged.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -119,7 +120,7 @@ def look(path: Path, touch: str = "") -> Found | None:
             about = os.fstat(handle)
             card = _parse(os.read(handle, _LONGEST)) if stat.S_ISREG(about.st_mode) else None
             if card and card.token == touch:
-                os.utime(handle)
+                os.utime(handle, times)
         finally:
             os.close(handle)
     except OSError as error:
@@ -138,6 +139,11 @@ def touch(path: Path, token: str) -> bool:
     """Touch a claim if it has this token; False if it has another token or is gone."""
     found = look(path, touch=token)
     return found is not None and found.token == token
+
+
+def expire(path: Path, token: str) -> None:
+    """Make a claim with this token stale, which needs no room on the disk."""
+    look(path, touch=token, times=(0, 0))
 
 
 def _parse(text: bytes) -> Card | None:

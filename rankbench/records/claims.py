@@ -25,7 +25,18 @@ from typing import Self
 from uuid import uuid4
 
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
-from rankbench.records.claim_files import Found, appear, create, describe, has_ended, iso_now, look, remove, touch
+from rankbench.records.claim_files import (
+    Found,
+    appear,
+    create,
+    describe,
+    expire,
+    has_ended,
+    iso_now,
+    look,
+    remove,
+    touch,
+)
 
 _ATTEMPTS = 10  # how often to look at a claim that other drivers keep changing
 _HELPERS = (".driver", ".card", ".permit", ".grave")
@@ -82,9 +93,12 @@ class Claims:
             return
         self._stop.set()
         self._heart.join()
-        for key in list(self._held):
-            with suppress(UserError):  # do not hide the error that ended the run; the claim becomes stale anyway
+        for key, token in list(self._held.items()):
+            try:
                 self.release(key)
+            except UserError:  # the disk may be full; an error that ended the run must not be hidden
+                with suppress(OSError):
+                    expire(self._path(key), token)
         self._pid = None
         with suppress(OSError):
             self._driver.unlink(missing_ok=True)

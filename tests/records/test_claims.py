@@ -631,6 +631,16 @@ def test_a_claim_that_could_not_be_given_back_is_given_back_at_the_exit(folder, 
     assert not folder.exists() and claims.lost == frozenset()
 
 
+def test_a_claim_that_cannot_be_given_back_at_the_exit_holds_nobody_up(folder, monkeypatch):
+    with monkeypatch.context() as patch, Claims(folder) as claims:
+        assert claims.take("a")
+        patch.setattr(os, "link", full)
+    assert (folder / "a.claim").exists()
+    with Claims(folder) as later:
+        assert later.take("a")
+    assert not folder.exists()
+
+
 def full(*arguments, **more):
     """A disk without room."""
     raise OSError(28, "No space left on device")
