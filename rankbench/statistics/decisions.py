@@ -82,13 +82,14 @@ def ranked(
     group = _group(values, better, margin, weights, limits)
     if group is None:
         return Ranked(tuple(decisions), (), tuple(first), -1)
-    means, known = group.together.means, group.known
+    means, known, deviates = group.together.means, group.known, group.pairs.normal_deviate()
     bar, closer = thresholds(group.together, seed)
     best = int(means.argmax())
     for place, solver in enumerate(known):
         rival = best if place != best else _second(means)
         if rival >= 0:
-            found = _decision(_pair(group.pairs, place, rival), bar, closer, group.margin, group.reason)
+            pair = _pair(group.pairs, place, rival)
+            found = _decision(pair, deviates[place, rival], bar, closer, group.margin, group.reason)
             decisions[solver] = replace(found, rival=known[rival])
         else:
             decisions[solver] = undecided("there is no other solver", group.margin)
@@ -97,7 +98,7 @@ def ranked(
     )
     for place, chance in enumerate(_first(group.together, seed)):
         first[known[place]] = chance
-    tiers = in_tiers(means, group.pairs.normal_deviate(), bar)
+    tiers = in_tiers(means, deviates, bar)
     return Ranked(
         tuple(decisions), tuple(tuple(known[place] for place in tier) for tier in tiers), tuple(first), known[best]
     )
@@ -140,12 +141,12 @@ def pairwise(
     if group is None:
         return {pair: replace(undecided(NO_USER, margin or 0.0), rival=pair[1]) for pair in places}
     bar, closer = thresholds(group.together, seed, every=True, families=families)
-    own = {solver: place for place, solver in enumerate(group.known)}
+    own, deviates = {solver: place for place, solver in enumerate(group.known)}, group.pairs.normal_deviate()
     found = {}
     for two, one in places:
         if one in own and two in own:
-            pair = _pair(group.pairs, own[two], own[one])
-            found[two, one] = replace(_decision(pair, bar, closer, group.margin, group.reason), rival=one)
+            pair, z = _pair(group.pairs, own[two], own[one]), deviates[own[two], own[one]]
+            found[two, one] = replace(_decision(pair, z, bar, closer, group.margin, group.reason), rival=one)
         else:
             found[two, one] = replace(undecided(NO_USER, group.margin), rival=one)
     return found
@@ -255,9 +256,9 @@ def _pair(pairs: Variation, one: int | Ints, other: int | Ints) -> Variation:
     return replace(pairs, **{name: getattr(pairs, name)[one, other] for name in parts})
 
 
-def _decision(pair: Variation, bar: float, closer: float, margin: float, reason: str) -> Decision:
-    """The decision on one difference, the solver's from its rival, by the group's thresholds."""
-    mean, z = float(pair.mean), float(pair.normal_deviate())
+def _decision(pair: Variation, z: float, bar: float, closer: float, margin: float, reason: str) -> Decision:
+    """The decision on one difference, the solver's from its rival, by its normal deviate and the group's thresholds."""
+    mean = float(pair.mean)
     reach, near = (float(pair.reach(each)) if pair.users > 1 else inf for each in (bar, closer))
     word = _word(mean, reach, near, margin)
     if reach <= _ROUNDING * abs(mean):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rankbench.core.errors import UserError
-from rankbench.statistics import study
+from rankbench.statistics import decisions, study
 from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, thresholds
 from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
@@ -154,7 +154,7 @@ def plain(k, repetitions, users, seed=0):
 
 
 def words(values, margin=0.0, better="higher", **more):
-    return [each.word for each in ranked(values, better, margin, **more).decisions]
+    return decisions.words(values, better, margin, **more)
 
 
 def test_a_clear_difference_is_better_and_worse_in_the_metrics_direction():
@@ -371,7 +371,7 @@ def called_worse(spreads, repetitions, groups=200):
         rng = np.random.default_rng((seed, len(spreads), repetitions))
         moved = rng.normal(0, 1, (len(spreads), repetitions, 1)) * np.array(spreads)[:, None, None]
         values = rng.normal(0.7, 0.1, (1, 1, 200)) + moved + rng.normal(0, 0.05, (len(spreads), repetitions, 200))
-        wrong += any(each.word == WORSE for each in ranked(values, "higher", 0.0).decisions)
+        wrong += WORSE in words(values)
     return wrong / groups
 
 

@@ -98,10 +98,10 @@ def test_pairs_are_judged_together():
 
 def test_of_equal_solvers_hardly_any_pair_is_called_different():
     wrong = 0
-    for seed in range(120):
+    for seed in range(60):
         known = {place: drawn((seed, place)) for place in range(6)}
         wrong += any(one.word in (BETTER, WORSE) for one in between(known, "higher").values())
-    assert wrong / 120 <= 0.1
+    assert wrong / 60 <= 0.13  # three standard errors above 5 %
 
 
 def test_several_families_share_their_errors():
