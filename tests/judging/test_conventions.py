@@ -152,7 +152,7 @@ def test_expected_values_are_means_over_all_orders_of_a_tie():
     one = drawn(3, users=6, items=6, steps=1)
     exact = {use.called(3): Evaluation(pool_of(one), 3).value(use.convention) for use in USES if use.tool == JUDGE}
     rng, draws = np.random.default_rng(0), []
-    for _ in range(4000):
+    for _ in range(1000):
         broken = one.run.values + 1e-9 * rng.random(len(one.run.values))
         of_draw = pool_of(Drawn(type(one.run)(one.run.indptr, one.run.items, broken), one.truth, one.ids))
         draws.append([Evaluation(of_draw, 3).value(use.convention) for use in USES if use.tool == JUDGE])

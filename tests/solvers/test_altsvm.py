@@ -581,8 +581,7 @@ def test_the_gap_of_a_half_holds_where_threads_lost_updates(side, train):
 @pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("schedule", ["tournament", "random"])
-@pytest.mark.parametrize("partitions", [2, 5])
-@pytest.mark.parametrize("lam", [0.5, 30.0])
+@pytest.mark.parametrize(("partitions", "lam"), [(2, 0.5), (5, 30.0)])
 def test_with_users_in_parts_the_items_half_ends_where_liblinear_does(loss, schedule, partitions, lam, train):
     solver = AltSVM(rank=3, lam=lam, loss=loss, inner=6000, schedule=schedule, groups=4, partitions=partitions)
     machines = started(solver, train)

@@ -183,7 +183,7 @@ def of_pages() -> dict[type, View]:
     return {
         RankSVMJoint: cut("n-per-user[n=25]", users=100, items=300, per_user=40),
         RankSVMSeparate: cut("items-per-task[n=40,test=20]", users=60, items=500, per_user=200),
-        RankSVMVar: cut("n-per-user[n=45]", users=60, items=300, per_user=60),
+        RankSVMVar: cut("n-per-user[n=45]", users=30, items=150, per_user=60),
     }
 
 

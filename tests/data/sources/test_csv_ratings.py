@@ -204,8 +204,8 @@ def test_control_characters_are_refused_with_their_line(write, letter):
 
 
 def test_a_control_character_is_found_far_behind_the_lines_that_are_read_first(write):
-    many = "".join(f"{user}::1::5\n" for user in range(300_000))
-    assert "line 300001: control character" in refused(write(many + "1::2::3::\x1b\n"))
+    many = "".join(f"{user}::1::5\n" for user in range(100_000))
+    assert "line 100001: control character" in refused(write(many + "1::2::3::\x1b\n"))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
