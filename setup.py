@@ -33,7 +33,7 @@ TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
 # Instruction sets beyond what every x86-64 processor has. The kernels' sums have four lanes of doubles, which fill the
 # registers of x86-64-v3. With x86-64-v4 the kernels are as fast if told to use such registers too, else slower.
 LEVELS = ("x86-64-v3",)
-LEVELLED = (  # the kernels that gain from them; `python asv_benchmarks/peers levels` measures how much
+LEVELLED = (  # the kernels that gain from them: `python asv_benchmarks/peers levels` measures solvers, asv the metrics
     "methods/als",
     "metrics/catalogue",
     "metrics/evaluation",

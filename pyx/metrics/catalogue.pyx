@@ -1,7 +1,8 @@
 """Metrics of places with all items of the catalogue as candidates, from the scores of a block of users.
 
 The catalogue is not sorted. Only the user's few held-out items are, and one pass over the scores counts for each of
-them how many candidates have a higher score and how many have the same one: O(items x log held-out ones) per user.
+them how many candidates have a higher score and how many have the same one. Each score is compared with a few held-out
+ones, or searched among many: O(items x log held-out ones) per user.
 """
 
 # Roof of per_user, a score: 8 bytes; 2 flops.

@@ -107,6 +107,7 @@ cdef extern from *:
                     places[i] += keys[i] == keys[j];
     }
     """
+    const Py_ssize_t WIDTH "RANKBENCH_WIDTH"  # doubles in a row of lanes
     ctypedef struct PairCounts "rankbench_pairs":
         # Numbers of unordered pairs: of one truth, of one score, of both, and those that truth and score order apart.
         int64_t same_truth

@@ -1,9 +1,9 @@
 """Ranking metrics of each user whose candidates are the user's own held-out items, with users side by side.
 
 Definitions stand in rankbench/metrics/records.py. Each user is looked at once, and no more is sorted than the
-metrics asked for need. NDCG, precision and other metrics with a cut take the best few items only. Pairs in the wrong
-order are counted by sorting: scores are dealt out by falling truth, and each exchange on the way to falling scores is
-a wrong pair, O(n log n). The rest are sweeps over sorted items.
+metrics asked for need. NDCG, precision and other metrics with a cut take the best few items only. Of few ratings all
+pairs are compared. Of many, pairs in the wrong order are counted by sorting: scores are dealt out by falling truth, and
+each exchange on the way to falling scores is a wrong pair, O(n log n). The rest are sweeps over sorted items.
 """
 
 # Roof of per_user of ndcg, a rating: 16 bytes; 16 flops.
@@ -34,7 +34,7 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
-from rankbench.kernels.metrics.counting cimport PairCounts, count_pairs
+from rankbench.kernels.metrics.counting cimport WIDTH, PairCounts, count_pairs
 from rankbench.kernels.metrics.places cimport (
     PY_SSIZE_T_MAX,
     Depth,
@@ -64,7 +64,7 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_value, longest_row
 
 cdef enum:
-    FEW = 96  # ratings of which all pairs are counted sooner than the ratings are sorted
+    _FEW = 36  # times as many ratings as a row of lanes holds: all of their pairs are compared sooner than sorted
 
 cdef struct Needs:
     # What the metrics asked for have to know about a user.
@@ -303,7 +303,8 @@ cdef double _metric(User *user, Request request, const double *discounts) noexce
 cdef Pairs _pairs_of(Memory *memory, Rows rows) noexcept nogil:
     """The numbers of pairs among these ratings: of few ratings all pairs are looked at, of many they are sorted."""
     cdef double everything = 0.5 * <double> rows.n * <double> (rows.n - 1)
-    cdef PairCounts found = count_pairs(rows.truth, rows.scores, rows.n) if rows.n <= FEW else _by_sorting(memory, rows)
+    cdef bint few = rows.n <= _FEW * WIDTH
+    cdef PairCounts found = count_pairs(rows.truth, rows.scores, rows.n) if few else _by_sorting(memory, rows)
     return Pairs(
         everything - found.same_truth, everything - found.same_score, found.same_score - found.same_both, found.wrong
     )
