@@ -118,8 +118,9 @@ class Session:
         with self.display.progress(name, len(to_run)) as tell:
             run.execute(tell)
         found = run.study()
-        good = sum(1 for entry in found.entries if entry.good)
-        self.display.say(f"{name}: {good} of {len(found.entries)} cells ended well; rankbench table {name}")
+        good, total = sum(1 for entry in found.entries if entry.good), len(found.entries)
+        ended = f"{good} of {total} cells ended well; rankbench table {name}" if total else "no cell could be run"
+        self.display.say(f"{name}: {ended}")
         return found
 
     def run(self, experiment: Experiment) -> tuple[Run, Study]:

@@ -856,6 +856,13 @@ def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, caps
     assert printed.count("run  low-rank") == 4 and "skipped tiny: " in printed and "ask its owner" in printed
 
 
+def test_where_no_cell_can_run_that_is_said(monkeypatch, capsys, tmp_path):
+    toml = tiny_toml(tmp_path, data=f"['{absent_data(tmp_path)}']")
+    assert rankbench(monkeypatch, "run", toml, "--no-report", "--out", "out") == 0
+    said = "".join(capsys.readouterr())
+    assert "tiny: no cell could be run" in said and "skipped tiny: " in said
+
+
 def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):
     data = "low-rank[users=20,items=30,per_user=20]"
     assert rankbench(monkeypatch, "data", "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
