@@ -104,6 +104,13 @@ def test_of_equal_solvers_hardly_any_pair_is_called_different():
     assert wrong / 60 <= 0.13  # three standard errors above 5 %
 
 
+def test_a_pair_is_called_different_where_its_p_value_says_so():
+    known = {place: drawn((3, place), 0.5 + 0.02 * place) for place in range(6)}
+    found = between(known, "higher", margin=0.0).values()
+    assert {one.word for one in found} >= {BETTER, OPEN}
+    assert [one.p < 0.05 for one in found] == [one.word in (BETTER, WORSE) for one in found]
+
+
 def test_several_families_share_their_errors():
     known = {0: drawn(0, 0.5, 1, 60, 1.0), 1: drawn(1, 0.9, 1, 60, 1.0)}
     one, many = (between(known, "higher", families=count)[1, 0] for count in (1, 20))
