@@ -102,7 +102,8 @@ def test_of_many_items_and_scores_each_is_counted_once(held_out):
     scores = np.round(rng.standard_normal(2500), 1 if held_out == 8 else 9)
     scores[rng.random(2500) < 0.1], scores[rng.random(2500) < 0.1] = np.nan, -np.inf
     truth = np.full(2500, np.nan)
-    truth[rng.choice(2500, held_out, replace=False)] = 5.0
+    chosen = rng.choice(2500, held_out, replace=False)
+    truth[chosen], scores[chosen[0]] = 5.0, np.nan
     model, test, train = one_user(truth, np.zeros(2500, bool), scores)
     found = per_user(model, test, [over_all("auc"), over_all("ndcg")], train=train)
     known = np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf)
