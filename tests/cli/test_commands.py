@@ -858,7 +858,7 @@ def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, caps
 
 def test_where_no_cell_can_run_that_is_said(monkeypatch, capsys, tmp_path):
     toml = tiny_toml(tmp_path, data=f"['{absent_data(tmp_path)}']")
-    assert rankbench(monkeypatch, "run", toml, "--no-report", "--out", "out") == 0
+    assert rankbench(monkeypatch, "run", toml, "--no-report", "--out", str(tmp_path / "out")) == 0
     said = "".join(capsys.readouterr())
     assert "tiny: no cell could be run" in said and "skipped tiny: " in said
 

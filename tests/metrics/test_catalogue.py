@@ -104,8 +104,8 @@ def test_of_many_items_and_scores_each_is_counted_once(held_out):
     truth = np.full(2500, np.nan)
     chosen = rng.choice(2500, held_out, replace=False)
     truth[chosen], scores[chosen[0]] = 5.0, np.nan
-    model, test, train = one_user(truth, np.zeros(2500, bool), scores)
-    found = per_user(model, test, [over_all("auc"), over_all("ndcg")], train=train)
+    _, test, train = one_user(truth, np.zeros(2500, bool), scores)
+    found = per_user(Rows(scores[None]), test, [over_all("auc"), over_all("ndcg")], train=train)
     known = np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf)
     assert found[over_all("auc")][0] == pytest.approx(roc_auc_score(truth == 5, np.maximum(known, -99)), abs=1e-12)
     assert found[over_all("ndcg")][0] == pytest.approx(
