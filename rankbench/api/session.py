@@ -18,8 +18,8 @@ from rankbench.execution.workplace import Workplace
 from rankbench.experiments import Experiment
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import check_named, plan
-from rankbench.records.cells import Cell, Selection
-from rankbench.records.store import ResultsFolder, file_name, file_of_cell
+from rankbench.records.cells import Cell, Selection, file_name, file_of_cell
+from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.writing import write_report

@@ -1,5 +1,6 @@
 """The command-line application with all commands, and its entry point `main`."""
 
+import gc
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def _of_package(
 ) -> None:
     """Take the options that belong to no command."""
 
+_NEW_OBJECTS = 100_000  # between two looks for garbage: thousands of results are read, and hardly any of it is garbage
 
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.callback()(_of_package)
@@ -51,6 +53,7 @@ app.add_typer(data_verbs.app, name="data")
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 2."""
     outlive_readers()
+    gc.set_threshold(_NEW_OBJECTS)
     if sys.unraisablehook is sys.__unraisablehook__:  # else somebody else listens, such as a test
         sys.unraisablehook = repeat_lost_interrupt
     try:

@@ -28,8 +28,9 @@ from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
 from rankbench.names import Limits, Registry, parse, settings_of, show_value
 from rankbench.names.grammar import written
 from rankbench.names.user_files import is_from_file
+from rankbench.records.cells import file_name
 from rankbench.records.plans import Plan
-from rankbench.records.store import Store, Stored, file_name
+from rankbench.records.store import Store, Stored
 from rankbench.report.study import drawn
 from rankbench.solvers import SOLVERS
 

@@ -166,7 +166,7 @@ def model(
     from rankbench.core.lines import show
     from rankbench.execution.retraining import remade
     from rankbench.fitted import save
-    from rankbench.records.store import file_name
+    from rankbench.records.cells import file_name
 
     asked = {"data": data, "split": split, "solver": solver}
     if not best and (metric or any(asked.values())):

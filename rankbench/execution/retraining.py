@@ -21,11 +21,11 @@ from rankbench.experiments import Budget
 from rankbench.fitted import Fitted
 from rankbench.models import MODELS
 from rankbench.planning.materials import Materials
-from rankbench.records.cells import Measure
+from rankbench.records.cells import BESIDE, Measure
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import basis_change, races
 from rankbench.records.results import Result
-from rankbench.records.store import BESIDE, ResultsFolder
+from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Group
 
 FEWEST = 6  # digits of a key that tell which cell is meant

@@ -188,7 +188,7 @@ class Run:
 
     def _record(self) -> None:
         """Write the plan to the results folder, as far as it is decided."""
-        self.store.write_plan(replace(self.plan, made=datetime.now(UTC).isoformat()))
+        self.store.write_plan(replace(self.plan, made=datetime.now(UTC).isoformat()), idle=not self.to_run)
 
     def _look(self, cells: Iterable[Cell]) -> None:
         """Read the stored results of these cells, each only once."""

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
@@ -53,7 +53,7 @@ class Named:
         """Whether a pattern matches it."""
         return pattern.fits(self.names, dict(self.settings))
 
-    @property
+    @cached_property
     def full(self) -> str:
         """The name with all its settings, for display; files are shown by their paths."""
         settings = self.settings[1:] if self.argument else self.settings

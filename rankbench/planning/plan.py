@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from rankbench import data as data_sets
@@ -41,6 +42,12 @@ class Question:
     def threads(self) -> tuple[int, ...]:
         """The numbers of threads that each solver runs with."""
         return self.experiment.threads or (self.selection.threads,)
+
+    @cached_property
+    def missing(self) -> tuple[str | None, ...]:
+        """For each solver the command that installs the package it needs; None where nothing is missing."""
+        records = [named.record for named in self.solvers]
+        return tuple(one.missing() if isinstance(one, NeedsMore) else None for one in records)
 
     @property
     def repetitions(self) -> range:
@@ -151,9 +158,9 @@ def _able(question: Question, materials: Materials, data: Named) -> Iterator[Cel
 def _of_place(question: Question, place: Place, known: KnownSplit) -> Iterator[Cell | Skip]:
     """The cells on one split, and a skip for each solver that cannot be trained on it."""
     parts = known.example
-    for named, threads in product(question.solvers, question.threads):
+    for (named, remedy), threads in product(zip(question.solvers, question.missing, strict=True), question.threads):
         solver: Solver = named.record
-        if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
+        if remedy:
             reason = f"{named.written} needs a package that is not installed"
             yield Skip(place.data, place.split, named, reason, remedy)
         elif reason := mismatch(solver, parts.train_for(solver)) or "":

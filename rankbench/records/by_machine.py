@@ -6,10 +6,11 @@ from pathlib import Path
 
 from rankbench.core.errors import UserError
 from rankbench.core.regular import copied
+from rankbench.records.cells import file_name
 from rankbench.records.codec import Unreadable
 from rankbench.records.machines import Machine
 from rankbench.records.merge import Measurement
-from rankbench.records.store import ResultsFolder, Store, file_name
+from rankbench.records.store import ResultsFolder, Store
 
 _FEWEST = 4  # digits of a fingerprint or commit
 

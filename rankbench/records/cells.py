@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Literal, get_args
 
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import unknown
-from rankbench.core.texts import safe
+from rankbench.core.texts import file_part, safe
 from rankbench.experiments import Budget
 from rankbench.metrics import Metric, metric, own_metric
 from rankbench.names import (
@@ -25,6 +25,7 @@ from rankbench.names import (
 
 JUDGED = "rankbench.judging.subjects"  # the module of what stands for truths, runs and metrics of other tools
 RUN = "run:"  # begins the name of a run that another tool wrote, which stands in place of a solver
+BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
 
 Profile = Literal["quick", "full"]
@@ -260,6 +261,26 @@ class Cell:
         place = self.place
         named = (place.data.written, place.split.written, self.solver_text, f"repetition {place.repetition}")
         return " · ".join((*named, *trial))
+
+
+def file_name(cell: Cell) -> str:
+    """The name of a cell's result file: the solver's name and the first digits of the cell's key."""
+    return f"{stem(cell)}.json"
+
+
+def stem(cell: Cell) -> str:
+    """The same without its ending."""
+    return f"{_in_file_name(cell.solver.name)}-{cell.key[:16]}"
+
+
+def file_of_cell(name: str) -> str:
+    """The name of the result file of the cell whose result, or measurement beside it, lies in a file of this name."""
+    return f"{name.rpartition('.')[0].partition(BESIDE)[0]}.json"
+
+
+@cache
+def _in_file_name(solver: str) -> str:
+    return file_part(without_folder(solver))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from rankbench.core.contract import Dataclass
 T = TypeVar("T", bound=Dataclass)
 _DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
-_NOT_FINITE_ENDS = (b'nan"', b'inf"')  # of the texts that stand for these
 _DEEPEST = 12  # levels of lists and tables in lists and tables; records have fewer
 
 
@@ -52,7 +51,7 @@ def parsed(text: str | bytes) -> Any:
     try:
         content = text if isinstance(text, bytes) else text.encode()
         found = _decoder().decode(content)
-        return _read(found) if any(end in content for end in _NOT_FINITE_ENDS) else found
+        return _read(found) if b'nan"' in content or b'inf"' in content else found  # the ends of `_NOT_FINITE`
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
 
@@ -89,7 +88,8 @@ def _plain_text(text: str) -> str:
 
 
 _PLAIN = frozenset({str, int, bool, type(None)})
-_NUMBERS = frozenset({int, float, bool, type(None)})  # which JSON has as they are
+_WHOLE = frozenset({int, bool, type(None)})
+_NUMBERS = _WHOLE | {float}  # which JSON has as they are
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (  # a boolean is an integer too, so it comes before
     (bool | None, lambda value: value),
     (str, _plain_text),
@@ -97,7 +97,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (  # a boolean is an in
     (Integral, int),
     (Real, _plain_number),
     (Mapping, lambda value: {printable(str(key)): plain(entry) for key, entry in value.items()}),
-    (tuple | list, lambda value: [plain(entry) for entry in value]),
+    (tuple | list, lambda value: [entry if type(entry) in _WHOLE else plain(entry) for entry in value]),
 )
 
 
@@ -133,12 +133,12 @@ def _refuse_unknown(cls: type[Dataclass], value: object) -> None:
         for entry in value:
             _refuse_unknown(cls, entry)
     elif type(value) is dict:
-        inner = _classes_within(cls)
-        if unknown := value.keys() - inner.keys():
-            raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, unknown))!r}")
-        for name, entry in value.items():
-            if (below := inner[name]) is not None:
-                _refuse_unknown(below, entry)
+        names, inner = _classes_within(cls)
+        if not names >= value.keys():
+            raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, value.keys() - names))!r}")
+        for name, below in inner:
+            if name in value:
+                _refuse_unknown(below, value[name])
 
 
 class _Single:
@@ -146,11 +146,13 @@ class _Single:
 
 
 @cache
-def _classes_within(cls: Any) -> Mapping[str, Any]:
-    """For each field of a class the dataclass inside its type, if it has one; no table is looked into."""
+def _classes_within(cls: Any) -> tuple[frozenset[str], tuple[tuple[str, Any], ...]]:
+    """The fields of a class, and with each the dataclass inside its type, where it has one; no table is looked into."""
     if cls is _Single:
         raise Unreadable("a table where a single value belongs")
-    return {name: _class_within(hint) for name, hint in get_type_hints(cls).items() if name in _names(cls)}
+    hints, names = get_type_hints(cls), _names(cls)
+    found = ((name, _class_within(hints[name])) for name in names)
+    return frozenset(names), tuple((name, below) for name, below in found if below is not None)
 
 
 def _class_within(hint: Any) -> Any:

@@ -23,6 +23,7 @@ from rankbench.arrays.npz import Arrays, read_npz
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
 from rankbench.core.regular import copied
+from rankbench.records.cells import file_name, file_of_cell
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
 from rankbench.records.differences import OF_POINTS, SAME_TO, basis_change, differences, distance, races
@@ -33,8 +34,6 @@ from rankbench.records.store import (
     Store,
     Warn,
     beside_name,
-    file_name,
-    file_of_cell,
     measurement_of,
 )
 

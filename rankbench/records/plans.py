@@ -1,7 +1,7 @@
 """An experiment as cells to run, and the searches that choose settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -43,7 +43,7 @@ class Failure:
 
     cell: Cell
     reason: str
-    trial: Cell | None = None  # None in a plan that was stored
+    trial: Cell | None = field(default=None, compare=False)  # None in a plan that was stored
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Plan:
     skips: tuple[Skip, ...] = ()
     trials: tuple[Cell, ...] = ()  # a trial that several repetitions share is listed once
     failures: tuple[Failure, ...] = ()
-    searches: tuple[Search, ...] = ()  # how the settings are chosen; not stored
-    made: str = ""  # time of the last run; empty if it was not run
+    searches: tuple[Search, ...] = field(default=(), compare=False)  # how the settings are chosen; not stored
+    made: str = field(default="", compare=False)  # time of the last run that had something to do; empty if none had
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

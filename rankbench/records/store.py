@@ -7,6 +7,7 @@
     OUT/<experiment>/cells/<solver>-<key>@<fingerprint>-<digits>.json    another machine's measurement of the cell,
                                                    from `merge`; with an .npz if its values are not the same bytes
     OUT/<experiment>/manifests/                    the SHA-256 of each file of a run, see report/manifest.py
+    OUT/<experiment>/shown/                        what a run showed at its end, see report/shown.py
     OUT/<experiment>/claims/                       which driver is running which cell
     OUT/<experiment>/known-splits.json             hashes of splits, so that a stored run resumes without its data
 
@@ -21,7 +22,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -30,9 +31,7 @@ from rankbench.arrays.npz import Arrays, read_npz, write_npz
 from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import HeldFolder, remove_left_behind, replacing
-from rankbench.core.texts import file_part
-from rankbench.names import without_folder
-from rankbench.records.cells import Cell
+from rankbench.records.cells import BESIDE, Cell, file_name, file_of_cell, stem
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable, digest_in, encode, revived, table_in, with_digest
 from rankbench.records.machines import Machine
@@ -42,7 +41,6 @@ from rankbench.records.results import Counted, Result
 
 _PLAN_WAIT = 0.02  # seconds between two attempts to write a plan that another driver is writing
 FORMAT = 3  # version of the file format
-BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 ASIDE = (".broken", ".newer")  # file name endings of files that could not be read
 _LARGEST_TABLE = 64 << 20  # bytes of a plan or of a result: ten times a plan of 100,000 cells
 _LARGEST_VALUES, _HEADING = 512 << 20, 1 << 10  # bytes of values for users where their number is not known; of an array
@@ -72,7 +70,7 @@ class Store:
         self._cells = folder / "cells"
         self._plans = folder / "plans"
         self._warn = warn
-        self._written: dict[Path, tuple[tuple[int, int], Plan]] = {}  # plans that this store wrote
+        self._known: dict[Path, tuple[tuple[int, int], Plan]] = {}  # plans that this store has written or read
 
     def open(self) -> None:
         """Make the folders, check that they are writable, and remove what killed runs left behind."""
@@ -154,15 +152,21 @@ class Store:
                 write_npz(path.with_suffix(".npz"), per_user)
             write_text(path, with_digest(encode({"format": FORMAT, "key": result.key, **vars(result)})))
 
-    def write_plan(self, plan: Plan) -> Plan:
+    def write_plan(self, plan: Plan, idle: bool = False) -> Plan:
         """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.
 
-        Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first.
+        Only one driver at a time may do this: otherwise a second driver could overwrite the cells of the first. What an
+        idle run, which has nothing to do, finds in the file of the most recent plan stays, with its date.
         """
         with self.plan_alone(plan) as path:
             earlier = self._read_plan(path)
-            plan = joined(earlier, plan) if earlier and earlier.asks_as(plan) else plan
-            self._write_plan(path, plan)
+            if earlier and earlier.asks_as(plan):
+                plan = plan if earlier == plan else joined(earlier, plan)
+            if earlier and idle and earlier == plan and self.plans()[-1] is earlier:
+                plan = replace(plan, made=earlier.made)
+                self._known[path] = regular.state(path), plan
+            else:
+                self._write_plan(path, plan)
         return plan
 
     def replace_plan(self, plan: Plan) -> None:
@@ -198,7 +202,7 @@ class Store:
     def _write_plan(self, path: Path, plan: Plan) -> None:
         with writing_to(path, MAKE_ROOM):
             write_text(path, text_of_plan(plan))
-        self._written[path] = regular.state(path), plan
+        self._known[path] = regular.state(path), plan
 
     def plans(self) -> list[Plan]:
         """All stored plans, the most recent last."""
@@ -232,13 +236,15 @@ class Store:
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
     def _read_plan(self, path: Path) -> Plan | None:
-        if path in self._written and self._written[path][0] == regular.state(path):
-            return self._written[path][1]
+        now, known = regular.state(path), self._known.get(path)
+        if known and known[0] == now:
+            return known[1]
         content = self._read(path)
         if content is None:
             return None
         try:
-            return plan_of(content)
+            self._known[path] = now, plan_of(content)
+            return self._known[path][1]
         except Unreadable as error:
             self._set_aside(path, str(error))
             return None
@@ -274,16 +280,6 @@ class Store:
         self._warn(f"{path} cannot be read ({' '.join(reason.split())[:200]}): {what}")
 
 
-def file_name(cell: Cell) -> str:
-    """The name of a cell's result file: the solver's name and the first digits of the cell's key."""
-    return f"{_stem(cell)}.json"
-
-
-def file_of_cell(name: str) -> str:
-    """The name of the result file of the cell whose result, or measurement beside it, lies in a file of this name."""
-    return f"{name.rpartition('.')[0].partition(BESIDE)[0]}.json"
-
-
 def name_of_plan(plan: Plan) -> str:
     """The name of a plan's file, without its ending."""
     own = f"-{hashlib.sha256(plan.experiment.source.encode()).hexdigest()[:8]}" if plan.experiment.source else ""
@@ -291,13 +287,9 @@ def name_of_plan(plan: Plan) -> str:
     return f"{plan.profile}-{plan.seed}{held}{own}"
 
 
-def _stem(cell: Cell) -> str:
-    return f"{file_part(without_folder(cell.solver.name))}-{cell.key[:16]}"
-
-
 def beside_name(result: Result) -> str:
     """The name of a measurement's file beside the result of its cell: with the machine, and digits of when it ended."""
-    return f"{_stem(result.cell)}{BESIDE}{result.machine.fingerprint}-{measurement_of(result)}.json"
+    return f"{stem(result.cell)}{BESIDE}{result.machine.fingerprint}-{measurement_of(result)}.json"
 
 
 def measurement_of(result: Result) -> str:

@@ -18,8 +18,9 @@ from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, writing_to
 from rankbench.core.leftovers import remove_left_behind
 from rankbench.records.archive import sha256_of
+from rankbench.records.cells import file_name, file_of_cell
 from rankbench.records.plans import Plan
-from rankbench.records.store import Store, file_name, file_of_cell, name_of_plan, write_text
+from rankbench.records.store import Store, name_of_plan, write_text
 
 MANIFESTS = "manifests"
 ENDING = ".sha256"

@@ -1,7 +1,9 @@
 """The pieces of a report: what is made of one experiment, and kept until something that it was made of changes."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions, version
@@ -13,6 +15,7 @@ from rankbench.core.regular import content
 from rankbench.core.source_code import source_digest
 from rankbench.records.codec import encode
 from rankbench.records.machines import Machine
+from rankbench.records.plans import Plan
 from rankbench.records.store import Store, write_text
 from rankbench.records.studies import Study
 from rankbench.report.analysis.costs import duration
@@ -66,14 +69,24 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def digest(store: Store, plan: Path, name: str, html: bool) -> str:
-    """The digest of all that a piece is made of: stored files by name, size and time, versions, and our own source."""
-    found = hashlib.sha256(f"{_program()}\n{plan.name}\n{name}\n{html}\n".encode())
-    for folder in (plan.parent, store.cells):
-        for path in sorted(folder.glob("*")):
-            about = path.stat()
-            found.update(f"{path.name}\n{about.st_size}\n{about.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+def digest(store: Store, plan: Plan, *about: object) -> str:
+    """The digest of all that is shown of a run: stored files by name, size and time, versions, and our own source."""
+    path = store.plan_path(plan)
+    lines = [_program(), path.name, *map(str, about)]
+    for folder in (path.parent, store.cells):
+        lines += _states(folder)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _states(folder: Path) -> list[str]:
+    """The names of the files in a folder, each with its size and time."""
+    found = []
+    with os.scandir(folder) as files:
+        for file in files:
+            with suppress(FileNotFoundError):  # somebody was just writing it
+                state = file.stat()
+                found.append(f"{file.name}\n{state.st_size}\n{state.st_mtime_ns}")
+    return sorted(found)
 
 
 def load(folder: Path, name: str, made_of: str) -> Kept | None:

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
-from rankbench.records.cells import SOURCES
+from rankbench.records.cells import BESIDE, SOURCES, file_name, file_of_cell
 from rankbench.records.plans import Plan
 from rankbench.records.results import Point, Result
-from rankbench.records.store import BESIDE, ResultsFolder, Store, file_name, file_of_cell
+from rankbench.records.store import ResultsFolder, Store
 from rankbench.records.studies import Group, Study
 
 Answer = TypeVar("Answer")

@@ -90,7 +90,7 @@ def _wanted(run: StoredRun, name: str, folder: Path, page: bool) -> _Wanted:
 
 
 def _made_of(run: StoredRun, name: str, page: bool) -> str:
-    return pieces.digest(run.store, run.store.plan_path(run.plan), name, page)
+    return pieces.digest(run.store, run.plan, name, page)
 
 
 def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None:

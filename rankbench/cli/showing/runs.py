@@ -20,9 +20,9 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis import power
 from rankbench.report.analysis.costs import spelled
 from rankbench.report.analysis.trials import best_first, trial_sheet, trials
-from rankbench.report.analysis.verdicts import in_words, score_sheet, scoreboard
+from rankbench.report.analysis.verdicts import Score, added, in_words, score_sheet
 from rankbench.report.render.answer import failed_trials
-from rankbench.report.render.tables import sheet, strength_notes, timing_notes, verdict_notes
+from rankbench.report.shown import shown
 from rankbench.report.study import stored_beyond
 from rankbench.verification.verify import Verification
 
@@ -93,26 +93,27 @@ def show_verification(found: Verification, as_json: bool) -> int:
 
 def _run_each(session: Session, chosen: Sequence[Experiment]) -> bool:
     """Run experiments, print what failed, and how all numbers compare with the published ones; tables are left out."""
-    found: list[Study] = []
+    found: list[Score | None] = []
     good = True
     for ran in session.run_each(chosen):
         if ran is None:
             good = False
             continue
-        found.append(ran[1])
-        _show_notes(session, *ran)
-        good &= _complain_of_failures(ran[1])
-    if not session.conditions.join and (scores := scoreboard(found)):
+        run, study = ran
+        found += [] if session.conditions.join else [shown(run.store, study).score]
+        _show_notes(session, run, study)
+        good &= _complain_of_failures(study)
+    if scores := added(found):
         show_sheet(in_words(scores), score_sheet(scores))
     return good
 
 
 def _show(session: Session, run: Run, found: Study) -> bool:
     """Print the table of this plan's cells and all failures; returns whether there were no failures."""
-    experiment = run.plan.experiment
+    experiment, about = run.plan.experiment, shown(run.store, found)
     if any(entry.result or entry.failure for entry in found.entries):
-        show_sheet(f"{experiment.name}: {experiment.title}", sheet(found))
-    for line in (*verdict_notes(found), *strength_notes(found), *timing_notes(found)):
+        show_sheet(f"{experiment.name}: {experiment.title}", about.sheet)
+    for line in about.lines:
         session.display.say(line)
     _show_notes(session, run, found)
     return _complain_of_failures(found)

@@ -130,11 +130,6 @@ _HEADINGS = {
 }
 
 
-def scoreboard(studies: Iterable[Study]) -> list[Score]:
-    """The score of each paper that published a number, then their sum; empty where no number is published."""
-    return added(map(score_of, studies))
-
-
 def score_of(study: Study) -> Score | None:
     """The score of an experiment, under the name of its paper; None where no number is published."""
     scores = [_of_row(study, row) for row in rows(study) if row.published is not None]
@@ -142,7 +137,7 @@ def score_of(study: Study) -> Score | None:
 
 
 def added(scores: Iterable[Score | None]) -> list[Score]:
-    """The scores by paper, then their sum; empty where there are none."""
+    """The score of each paper that published a number, then their sum; empty where no number is published."""
     found: dict[str, Score] = {}
     for score in filter(None, scores):
         found[score.paper] = found.get(score.paper, Score(score.paper)) + score

@@ -9,7 +9,7 @@ from helpers import altered, around, made_up, prepared, tiny
 from rankbench.experiments import Published
 from rankbench.names import Pattern
 from rankbench.records.cells import Selection
-from rankbench.report.analysis.verdicts import TOTAL, Score, in_words, score_sheet, scoreboard
+from rankbench.report.analysis.verdicts import TOTAL, Score, added, in_words, score_of, score_sheet
 from rankbench.report.render.page import page
 from rankbench.report.sections import Section
 
@@ -41,7 +41,7 @@ def study(tmp_path):
 
 def counts(found):
     """The counts of the first paper that are not zero."""
-    score = scoreboard([found])[0]
+    score = added([score_of(found)])[0]
     return {name: count for name, count in vars(score).items() if count and name != "paper"}
 
 
@@ -59,22 +59,22 @@ def test_numbers_that_cannot_be_compared_are_counted_by_the_reason(study):
 
 
 def test_papers_are_told_apart_and_added_up(study):
-    found = scoreboard([study(paper="one"), study(paper="two", full=False), study(paper="one")])
+    found = added(map(score_of, (study(paper="one"), study(paper="two", full=False), study(paper="one"))))
     assert [score.paper for score in found] == ["one", "two", TOTAL]
     assert [score.published for score in found] == [4, 2, 6]
     assert found[-1] == Score(TOTAL, 6, agrees=2, lower=2, smaller=2)
 
 
 def test_in_words_everything_is_counted_once(study):
-    assert in_words(scoreboard([study(), study(full=False)])) == (
+    assert in_words(added(map(score_of, (study(), study(full=False))))) == (
         "4 published numbers: 2 on the papers' own data at their own size (1 lower, 0 higher, "
         "1 agree within the spreads of both), 2 at a smaller size than the papers'."
     )
-    assert in_words(scoreboard([study(on=Pattern("ml-1m"))])) == "2 published numbers: 2 on other data."
+    assert in_words(added(map(score_of, [study(on=Pattern("ml-1m"))]))) == "2 published numbers: 2 on other data."
 
 
 def test_columns_without_a_count_are_left_out(study):
-    table = score_sheet(scoreboard([study()]))
+    table = score_sheet(added(map(score_of, [study()])))
     assert table.headings == ("paper", "published", "lower", "agrees")
     assert table.lines[-1] == (TOTAL, "2", "1", "1")
 
@@ -87,9 +87,9 @@ def test_the_page_marks_a_status_by_its_class_and_a_count_as_a_number(study):
 
 def test_without_published_numbers_there_is_no_scoreboard(study):
     found = study()
-    assert scoreboard([]) == []
+    assert added(map(score_of, [])) == []
     html = page([Section(found, "tiny")])
     assert "2 published numbers" in html
     bare = altered(found, experiment=replace(found.experiment, published=()))
     html = re.sub(r"<script.*?</script>", "", page([Section(bare, "tiny")]), flags=re.S)
-    assert scoreboard([bare]) == [] and "published numbers" not in html
+    assert added(map(score_of, [bare])) == [] and "published numbers" not in html

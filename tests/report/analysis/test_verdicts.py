@@ -11,7 +11,7 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Selection
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.verdicts import Finding, finding, published_sheet, scoreboard
+from rankbench.report.analysis.verdicts import Finding, added, finding, published_sheet, score_of
 from rankbench.report.pieces import piece_of
 from rankbench.report.render.differences import differences_page
 from rankbench.report.render.facts import facts
@@ -87,7 +87,7 @@ def test_the_scoreboard_counts_the_verdicts_of_the_tables(study):
     found = study()
     verdicts = [finding(found, row) for row in rows(found) if row.published is not None]
     assert verdicts == [Finding.AGREES, Finding.LOWER]
-    assert (scoreboard([found])[0].agrees, scoreboard([found])[0].lower) == (1, 1)
+    assert (added(map(score_of, [found]))[0].agrees, added(map(score_of, [found]))[0].lower) == (1, 1)
 
 
 def test_the_facts_say_how_the_numbers_were_made(study):
