@@ -125,7 +125,7 @@ class Place:
 
     def leftovers(self) -> list[Path]:
         """What no run should leave: everything that is not a result, a plan, a manifest or what is known of splits."""
-        kept = {"cells", "plans", "manifests", "known-splits.json"}
+        kept = {"cells", "plans", "manifests", "shown", "known-splits.json"}
         inside = [path for path in self.out.glob("*/*") if path.name not in kept]
         others = [path for path in self.out.glob("*/*/*") if path.suffix not in {".json", ".npz", ".sha256"}]
         return sorted([*inside, *others, *self.temporary.iterdir()])

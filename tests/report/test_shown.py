@@ -1,7 +1,9 @@
 """What a run shows at its end is kept, and made again as soon as something that it is made of has changed."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from helpers import around, made_up, prepared, store_in, tiny
@@ -126,3 +128,12 @@ def test_a_changed_description_is_written(show, tmp_path):
     prepared(tmp_path, tiny(title="Another title")).open()
     (plan,) = store_in(tmp_path).plans()
     assert plan.experiment == replace(tiny(), title="Another title")
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_not_waited_for(show, tmp_path, put):
+    first, _ = show()
+    file = file_in(tmp_path)
+    file.unlink()
+    put(file)
+    assert show() == (first, True)
