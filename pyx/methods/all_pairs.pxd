@@ -147,7 +147,7 @@ cdef inline double _evaluate_all(
     cdef double loss = 0.0, balance, median
     if n == 0:
         return 0.0
-    _arrange(scores, windows, memory.sorting, n)
+    _arrange(scores, windows, memory.sorting, memory.centred, n)
     median = scores[windows.order[n // 2]]
     _window_sums(task, windows, NULL, memory.above, memory.below, memory.sums)
     for i in range(n):
@@ -219,19 +219,30 @@ cdef inline void _curve_listed(
         out[k] -= change
 
 
-cdef inline void _arrange(const double *scores, Windows windows, int32_t *sorting, Py_ssize_t n) noexcept nogil:
-    """Sort, and find both ends of the windows; they move with the scores, so that one walk finds them all."""
-    cdef Py_ssize_t rank
-    cdef int32_t item, high = 0, low = 0
+cdef inline void _arrange(
+    const double *scores, Windows windows, int32_t *sorting, double *ascending, Py_ssize_t n
+) noexcept nogil:
+    """Sort, and find both ends of the windows: what is merged are the scores, and the scores plus 1.
+
+    Of equals a score plus 1 goes first. A score follows those plus 1 that are at most as high, and there are `low` of
+    them; a score plus 1 follows the scores that are lower, and there are `high` of them. Each step takes one of either,
+    without a branch. Only of scores so high that adding 1 changes nothing an item would be before its own window.
+    """
+    cdef Py_ssize_t low = 0, high = 0, rank
+    cdef bint lower
     argsort(scores, windows.order, sorting, n)
     for rank in range(n):
-        item = windows.order[rank]
-        while high < n and scores[windows.order[high]] < scores[item] + 1.0:
-            high += 1
-        while low < rank and not scores[item] < scores[windows.order[low]] + 1.0:
-            low += 1
-        windows.high[item] = high
-        windows.low[item] = low
+        ascending[rank] = scores[windows.order[rank]]
+    while high < n and low < n:
+        lower = ascending[high] < ascending[low] + 1.0
+        windows.low[windows.order[high]] = <int32_t> min(low, high)
+        windows.high[windows.order[low]] = <int32_t> high
+        high += lower
+        low += not lower
+    for rank in range(high, n):
+        windows.low[windows.order[rank]] = <int32_t> rank
+    for rank in range(low, n):
+        windows.high[windows.order[rank]] = <int32_t> n
 
 
 cdef inline void _window_sums(

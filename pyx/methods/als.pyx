@@ -31,9 +31,46 @@ cdef extern from *:
     const double EXACT "RANKBENCH_EXACT"  # of a squared residual, relative to the first one: rounding errors are left
     const double VANISHED "RANKBENCH_VANISHED"  # below this a squared length may underflow in a product
 
+cdef extern from *:
+    """
+    #include <string.h>
+
+    typedef double rankbench_four_sums __attribute__((vector_size(32)));
+
+    /* matrix += sum v v^T, upper triangle: sixteen sums at a time stay in registers while all vectors go by. Each is
+       summed in the order of the vectors, which are `stride` apart: their length, rounded up to a multiple of 4. */
+    static void rankbench_add_products(
+        const double *vectors, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t rank, double *matrix
+    ) {
+        for (Py_ssize_t a = 0; a < rank; a += 4)
+            for (Py_ssize_t b = a; b < rank; b += 4) {
+                double tile[4][4] = {{0}};
+                rankbench_four_sums sums[4], columns;
+                for (Py_ssize_t i = 0; i < 4 && a + i < rank; i++)
+                    for (Py_ssize_t j = 0; j < 4 && b + j < rank; j++)
+                        tile[i][j] = matrix[(a + i) * rank + b + j];
+                memcpy(sums, tile, sizeof tile);
+                for (const double *v = vectors; v < vectors + n * stride; v += stride) {
+                    memcpy(&columns, v + b, sizeof columns);
+                    sums[0] += v[a] * columns;
+                    sums[1] += v[a + 1] * columns;
+                    sums[2] += v[a + 2] * columns;
+                    sums[3] += v[a + 3] * columns;
+                }
+                memcpy(tile, sums, sizeof tile);
+                for (Py_ssize_t i = 0; i < 4 && a + i < rank; i++)
+                    for (Py_ssize_t j = b == a ? i : 0; j < 4 && b + j < rank; j++)
+                        matrix[(a + i) * rank + b + j] = tile[i][j];
+            }
+    }
+    """
+    void add_products "rankbench_add_products" (
+        const double *vectors, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t rank, double *matrix
+    ) noexcept nogil
+
 cdef enum:
     _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
-    _FEW = 24  # up to this rank a loop over the triangle is faster than a call
+    _FEW = 24  # up to this rank `add_products` is faster than a call
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Penalties:
@@ -47,7 +84,7 @@ cdef struct Memory:
     # Scratch memory of one thread.
     double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
     double *right  # its right side, then its solution
-    double *gathered  # _BLOCK x rank, vectors that are summed into it
+    double *gathered  # _BLOCK x rank (or `_stride`, if few), vectors that are summed into it
 
 cdef struct Iterate:
     # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
@@ -62,7 +99,7 @@ cdef struct Sweep:
     double *errors  # of the row's entries: what its vector leaves of their values
     double *matrix  # block x block, the system of a block: its upper triangle
     double *right  # its right side, then by how much the block moves
-    double *gathered  # _BLOCK x block, parts of vectors that are summed into it
+    double *gathered  # _BLOCK x block (or `_stride`, if few), parts of vectors that are summed into it
 
 
 cdef struct Block:
@@ -211,7 +248,12 @@ def squared_errors(
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
     """Room for one row's system."""
-    return Memory(floats(arena, rank * rank), floats(arena, rank), floats(arena, _BLOCK * rank))
+    return Memory(floats(arena, rank * rank), floats(arena, rank), floats(arena, _BLOCK * _stride(rank)))
+
+
+cdef inline Py_ssize_t _stride(Py_ssize_t rank) noexcept nogil:
+    """How far apart gathered vectors lie: those of few coordinates are filled up to whole lanes."""
+    return (rank + 3) & ~3 if rank <= _FEW else rank
 
 
 cdef int _ridge_row(
@@ -236,11 +278,10 @@ cdef int _ridge_row(
         matrix[a] = penalties.form[a] if penalties.form != NULL else 0.0
     while block < end:
         size = min(<int64_t> _BLOCK, end - block)
-        _gather(rows, block, size, vectors, rank, memory.gathered, memory.right)
-        if rank <= _FEW:
-            _add_gram_by_hand(memory.gathered, size, rank, matrix)
-        else:
-            add_gram(memory.gathered, matrix, <int> size, rank)
+        _gather(
+            rows.columns + block, rows.values + block, size, vectors, rank, rank, memory.gathered, memory.right
+        )
+        _add_gram(memory.gathered, size, rank, matrix)
         block += size
     for a in range(rank):
         if isinf(penalties.each[a]):
@@ -333,7 +374,8 @@ cdef int _improve_row(
 cdef Sweep _lay_out_sweep(Arena *arena, int block, Py_ssize_t longest) noexcept nogil:
     """Room for the blocks of one row."""
     return Sweep(
-        block, floats(arena, longest), floats(arena, block * block), floats(arena, block), floats(arena, _BLOCK * block)
+        block, floats(arena, longest), floats(arena, block * block), floats(arena, block),
+        floats(arena, _BLOCK * _stride(block)),
     )
 
 
@@ -377,8 +419,7 @@ cdef inline void _sum_block(
     const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, int size, Sweep memory
 ) noexcept nogil:
     """matrix = sum v v^T and right = sum error v over the row's entries, v being the `size` numbers at `vectors`."""
-    cdef int64_t entry, chunk = 0, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row], many
-    cdef const double *v
+    cdef int64_t chunk = 0, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row], many
     cdef int a
     for a in range(size * size):
         memory.matrix[a] = 0.0
@@ -386,15 +427,10 @@ cdef inline void _sum_block(
         memory.right[a] = 0.0
     while chunk < n:
         many = min(<int64_t> _BLOCK, n - chunk)
-        for entry in range(many):
-            v = vectors + rows.columns[begin + chunk + entry] * <Py_ssize_t> rank
-            for a in range(size):
-                memory.gathered[entry * size + a] = v[a]
-                memory.right[a] += memory.errors[chunk + entry] * v[a]
-        if size <= _FEW:
-            _add_gram_by_hand(memory.gathered, many, size, memory.matrix)
-        else:
-            add_gram(memory.gathered, memory.matrix, <int> many, size)
+        _gather(
+            rows.columns + begin + chunk, memory.errors + chunk, many, vectors, rank, size, memory.gathered, memory.right
+        )
+        _add_gram(memory.gathered, many, size, memory.matrix)
         chunk += many
 
 
@@ -450,31 +486,28 @@ cdef inline void _add_products(
 
 
 cdef inline void _gather(
-    const SparseView *rows, int64_t first, int64_t n, const double *vectors, int rank, double *gathered, double *out
+    const int32_t *columns, const double *values, int64_t n, const double *vectors, int rank, int size,
+    double *gathered, double *out,
 ) noexcept nogil:
-    """Copy the vectors of n entries, and add value x vector of each to `out`."""
+    """Copy `size` numbers of the vectors of n entries, and add value x vector of each to `out`."""
     cdef int64_t entry
-    cdef Py_ssize_t a
-    cdef const int32_t *columns = rows.columns + first
-    cdef const double *values = rows.values + first
+    cdef Py_ssize_t a, stride = _stride(size)
     cdef const double *vector
     for entry in range(n):
         vector = vectors + columns[entry] * <Py_ssize_t> rank
-        for a in range(rank):
-            gathered[entry * rank + a] = vector[a]
+        for a in range(size):
+            gathered[entry * stride + a] = vector[a]
             out[a] += values[entry] * vector[a]
+        for a in range(size, stride):
+            gathered[entry * stride + a] = 0.0
 
 
-cdef inline void _add_gram_by_hand(const double *gathered, int64_t n, int rank, double *matrix) noexcept nogil:
+cdef inline void _add_gram(double *gathered, int64_t n, int rank, double *matrix) noexcept nogil:
     """matrix += sum v v^T, upper triangle."""
-    cdef int64_t entry
-    cdef Py_ssize_t a, b
-    cdef const double *v
-    for entry in range(n):
-        v = gathered + entry * rank
-        for a in range(rank):
-            for b in range(a, rank):
-                matrix[a * rank + b] += v[a] * v[b]
+    if rank <= _FEW:
+        add_products(gathered, n, _stride(rank), rank, matrix)
+    else:
+        add_gram(gathered, matrix, <int> n, rank)
 
 
 cdef void _gram_times_row(

@@ -34,7 +34,7 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
-from rankbench.kernels.metrics.counting cimport WIDTH, PairCounts, count_pairs
+from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs
 from rankbench.kernels.metrics.places cimport (
     PY_SSIZE_T_MAX,
     Depth,

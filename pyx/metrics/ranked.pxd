@@ -4,7 +4,7 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
-from rankbench.kernels.metrics.counting cimport places_of
+from rankbench.kernels.shared.counting cimport places_of
 from rankbench.kernels.shared.lanes cimport total
 
 cdef enum:

@@ -1,7 +1,10 @@
 # Sorting without the GIL: stable, no allocation, O(n log n).
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
+from libc.string cimport memcpy
+
+from rankbench.kernels.shared.counting cimport distinct_places_of
 
 cdef enum:
     RUN = 16
@@ -13,28 +16,64 @@ cdef inline void argsort(
 ) noexcept nogil:
     """Arrange the indices in `order` so that keys[order] ascends; equal keys keep their order.
 
-    Runs of RUN are sorted by insertion, then merged pairwise from `source` into
-    `target`, which doubles their length.
+    Runs of RUN are sorted, then merged pairwise from `source` into `target`, which doubles their length. What is sorted
+    already takes a single look.
     """
     cdef Py_ssize_t start = 0, width = RUN
     cdef int32_t *source = order
     cdef int32_t *target = scratch
     cdef int32_t *swap
+    cdef bint numbers = True  # none is NaN, which is neither below nor above anything
+    if _ascends(keys, order, n):
+        return
     while start < n:
-        _insertion_sort(keys, order + start, min(<Py_ssize_t> RUN, n - start))
+        numbers &= _sort_run(keys, order + start, min(<Py_ssize_t> RUN, n - start))
         start += RUN
     while width < n:
         start = 0
         while start < n:
-            _merge(keys, source + start, target + start, min(width, n - start), min(2 * width, n - start))
+            if numbers and n - start >= 2 * width and keys[source[start + width // 2]] > keys[source[start + width]]:
+                _merge_halves(keys, source + start, target + start, width)
+            else:
+                _merge(keys, source + start, target + start, min(width, n - start), min(2 * width, n - start))
             start += 2 * width
         swap = source
         source = target
         target = swap
         width *= 2
     if source != order:
-        for start in range(n):
-            order[start] = source[start]
+        memcpy(order, source, n * sizeof(int32_t))
+
+
+cdef inline bint _ascends(const double *keys, const int32_t *order, Py_ssize_t n) noexcept nogil:
+    """Whether the keys ascend in this order; NaN never does."""
+    cdef Py_ssize_t place
+    for place in range(1, n):
+        if not keys[order[place - 1]] <= keys[order[place]]:
+            return False
+    return True
+
+
+cdef inline bint _sort_run(const double *keys, int32_t *order, Py_ssize_t n) noexcept nogil:
+    """Sort up to RUN indices, by counting if their keys all differ, else by insertion; whether no key is NaN."""
+    cdef double falling[RUN]
+    cdef int64_t place[RUN]
+    cdef int32_t before[RUN]
+    cdef Py_ssize_t i
+    for i in range(n):
+        before[i] = order[i]
+        falling[i] = -keys[order[i]]
+    for i in range(n, RUN):
+        falling[i] = 0.0  # is looked at, but has no place
+    if distinct_places_of(falling, n, place):
+        for i in range(n):
+            order[place[i]] = before[i]
+        return True
+    _insertion_sort(keys, order, n)
+    for i in range(n):
+        if falling[i] != falling[i]:
+            return False
+    return True
 
 
 cdef inline void _insertion_sort(const double *keys, int32_t *order, Py_ssize_t n) noexcept nogil:
@@ -61,6 +100,26 @@ cdef inline void _merge(
         else:
             target[place] = source[right]
             right += 1
+
+
+cdef inline void _merge_halves(
+    const double *keys, const int32_t *source, int32_t *target, Py_ssize_t half
+) noexcept nogil:
+    """The same of halves that lie among each other: from both ends at a time, and without branches, which were random.
+
+    Of either end the first `half` places are filled, before which no half is used up.
+    """
+    cdef Py_ssize_t place, left = 0, right = half, last_left = half - 1, last_right = 2 * half - 1
+    cdef bint from_left, from_right
+    for place in range(half):
+        from_left = keys[source[left]] <= keys[source[right]]
+        target[place] = source[left] if from_left else source[right]
+        left += from_left
+        right += not from_left
+        from_right = keys[source[last_left]] <= keys[source[last_right]]
+        target[2 * half - 1 - place] = source[last_right] if from_right else source[last_left]
+        last_right -= from_right
+        last_left -= not from_right
 
 
 cdef inline void in_order(int32_t *order, Py_ssize_t n) noexcept nogil:

@@ -8,13 +8,16 @@ thread, so that no bit depends on the number of threads.
 # Roof of neighbours by items met, an item met: 28 bytes; 6 flops.
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
+
+cdef enum:
+    _SPARSE = 4  # with fewer products than a share of this of the items, only those met are looked at
 
 cdef struct Memory:
     # Scratch memory of one thread, for one item.
@@ -81,13 +84,19 @@ cdef void _neighbours(
     const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Best best
 ) noexcept nogil:
     """The neighbours of one item."""
-    cdef Py_ssize_t met = _products(users, items, item, memory), place
+    cdef bint many = _products_of(users, items, item) >= items.n // _SPARSE
+    cdef Py_ssize_t met, place
     cdef int32_t other
     cdef double similarity
+    if many:
+        met = items.n
+        _all_products(users, items, item, memory.products)
+    else:
+        met = _products(users, items, item, memory)
     for place in range(met):
-        other = memory.others[place]
-        similarity = memory.products[other] / (measure.norms[item] * measure.norms[other] + measure.shrink)
+        other = <int32_t> place if many else memory.others[place]
         if memory.products[other] > 0.0 and other != item:
+            similarity = memory.products[other] / (measure.norms[item] * measure.norms[other] + measure.shrink)
             _offer(&best, other, similarity)
     for place in range(best.n, best.room):
         best.items[place], best.similarities[place] = -1, 0.0
@@ -134,6 +143,29 @@ cdef inline void _exchange(Best *best, Py_ssize_t a, Py_ssize_t b) noexcept nogi
     """Exchange two neighbours."""
     best.items[a], best.items[b] = best.items[b], best.items[a]
     best.similarities[a], best.similarities[b] = best.similarities[b], best.similarities[a]
+
+
+cdef inline int64_t _products_of(const SparseView *users, const SparseView *items, int32_t item) noexcept nogil:
+    """How many products of ratings there are of an item's users."""
+    cdef Py_ssize_t row
+    cdef int64_t found = 0
+    for row in range(items.indptr[item], items.indptr[item + 1]):
+        found += users.indptr[items.columns[row] + 1] - users.indptr[items.columns[row]]
+    return found
+
+
+cdef void _all_products(
+    const SparseView *users, const SparseView *items, int32_t item, double *products
+) noexcept nogil:
+    """The inner products of an item's column with all columns."""
+    cdef Py_ssize_t row, place, end
+    cdef double value
+    memset(products, 0, items.n * sizeof(double))
+    for row in range(items.indptr[item], items.indptr[item + 1]):
+        value = items.values[row]
+        end = users.indptr[items.columns[row] + 1]
+        for place in range(users.indptr[items.columns[row]], end):
+            products[users.columns[place]] += value * users.values[place]
 
 
 cdef Py_ssize_t _products(

@@ -38,6 +38,7 @@ def _of_package(
 ) -> None:
     """Take the options that belong to no command."""
 
+
 _NEW_OBJECTS = 100_000  # between two looks for garbage: thousands of results are read, and hardly any of it is garbage
 
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)

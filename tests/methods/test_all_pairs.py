@@ -185,3 +185,37 @@ def test_tasks_without_ratings_lose_nothing(tasks):
         losses, gradient, product = evaluate(ratings, nothing, nothing)
         assert losses.tolist() == [0.0] * tasks
         assert len(gradient) == len(product) == 0
+
+
+def arranged(values: Floats, scores: Floats, before: Ints) -> tuple[Ints, Ints, Ints]:
+    """The order, and the ends of the windows, of one task whose rows stood in another order before."""
+    tasks = PairTasks.of(Ratings(np.array([0, len(values)]), np.arange(len(values)), values, len(values)), 1)
+    order, high, low = tasks.at(scores, np.array([before, *np.zeros((2, len(values)))], np.int32)).windows
+    return order, high, low
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 300), st.integers(0, 2**31), st.sampled_from([0.0, 0.01, 0.3, np.inf]), st.booleans())
+def test_rows_are_sorted_stably_from_any_order_and_windows_are_those_of_the_definition(n, seed, moved, tied):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-20, 20, n) / 8.0 if tied else rng.standard_normal(n)
+    before = rng.permutation(n) if np.isinf(moved) else np.argsort(scores + moved * rng.standard_normal(n))
+    order, high, low = arranged(rng.integers(0, 5, n).astype(float), scores, before)
+    np.testing.assert_array_equal(order, before[np.argsort(scores[before], kind="stable")])
+    np.testing.assert_array_equal(high, np.searchsorted(np.sort(scores), scores + 1.0, "left"))
+    np.testing.assert_array_equal(low, np.searchsorted(np.sort(scores) + 1.0, scores, "right"))
+
+
+@pytest.mark.parametrize("odd", [1e300, -1e300, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
+@pytest.mark.parametrize("n", [15, 16, 64, 200])
+def test_scores_of_any_size_leave_every_row_in_its_place_and_no_window_outside(n, share, odd):
+    rng = np.random.default_rng(n)
+    scores = np.where(rng.random(n) < share, odd, rng.standard_normal(n))
+    order, high, low = arranged(rng.integers(0, 5, n).astype(float), scores, rng.permutation(n))
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    assert low.min() >= 0 and high.max() <= n
+    rank = np.argsort(order)
+    assert np.all(low <= rank)
+    if not np.isnan(odd):
+        np.testing.assert_array_equal(high, np.searchsorted(np.sort(scores), scores + 1.0, "left"))

@@ -59,6 +59,17 @@ def test_scores_are_those_of_the_definition(values, neighbours, shrink, least):
     assert np.isnan(scores[:, ~rated]).all() and not rated.all()
 
 
+@pytest.mark.parametrize("n_items", [6, 60, 3000])
+def test_scores_are_those_of_the_definition_however_few_items_share_a_user(n_items):
+    """Of items with few products only those met are looked at, else all."""
+    rng = np.random.default_rng(n_items)
+    items = np.concatenate([np.sort(rng.choice(n_items, 5, replace=False)) for _ in range(30)]).astype(np.int32)
+    train = Ratings(np.arange(0, 151, 5), items, rng.integers(1, 6, 150).astype(float), n_items)
+    scores = fit(ItemKNN(3, 1.0, "centred"), train).score_all(np.arange(30), 2)
+    rated = np.bincount(items, minlength=n_items) > 0
+    np.testing.assert_allclose(scores[:, rated], by_formula(table(train, "centred"), 3, 1.0)[:, rated], atol=1e-9)
+
+
 def test_without_shrinkage_a_similarity_is_the_cosine():
     train = ratings()
     model = fit(ItemKNN(neighbours=1000, shrink=0.0), train)

@@ -86,8 +86,9 @@ cdef extern from *:
         return found;
     }
 
-    /* The place of each of n keys if they fall and equal ones stay as they stood; there is room for 16 of each. */
-    static inline void rankbench_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
+    /* The place of each of n keys if they fall; there is room for 16 of each. Whether the keys all differ: else those
+       that are equal, or NaN, have places that others have too. */
+    static inline int rankbench_distinct_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
         rankbench_marks higher[16 / RANKBENCH_WIDTH] = {{0}};
         int64_t exchanged = 0;
         for (Py_ssize_t j = 0; j < n; j++) {
@@ -101,7 +102,12 @@ cdef extern from *:
         memcpy(places, higher, sizeof higher);
         for (Py_ssize_t i = 0; i < n; i++)
             exchanged += places[i];
-        if (2 * exchanged < n * (n - 1))  /* some are equal */
+        return 2 * exchanged == n * (n - 1);
+    }
+
+    /* The same if equal keys stay as they stood and none is NaN. */
+    static inline void rankbench_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
+        if (!rankbench_distinct_places_of(keys, n, places))
             for (Py_ssize_t j = 0; j < n; j++)
                 for (Py_ssize_t i = j + 1; i < n; i++)
                     places[i] += keys[i] == keys[j];
@@ -121,4 +127,7 @@ cdef extern from *:
         int64_t above
         int64_t level
     Sides sides_of "rankbench_sides_of" (const double *x, Py_ssize_t n, double limit) noexcept nogil
+    bint distinct_places_of "rankbench_distinct_places_of" (
+        const double *keys, Py_ssize_t n, int64_t *places
+    ) noexcept nogil
     void places_of "rankbench_places_of" (const double *keys, Py_ssize_t n, int64_t *places) noexcept nogil
