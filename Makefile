@@ -6,9 +6,11 @@
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
 # make lint    ruff, mypy, cython-lint, codespell, proselint, names in changes/, and whether the kernels' stubs are up to date
-# make docs    build the site of documentation in build/docs, with warnings as errors, and check its links
+# make docs    build the site of documentation in build/docs, with warnings as errors, and check its links; the pages of
+#              airspeed velocity come along, as build/docs/benchmarks, where something was timed
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity
+# make bench-pages  the pages of airspeed velocity about what `make bench` has timed: asv_benchmarks/html, without a network
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
 # make bench-history  draw how speed changed over the last commits, into reports/speed.md: make bench-history ARGS="--last 8"
 # make roof    how near each hot kernel comes to what this machine can do: make roof ARGS="--to reports/speed.md"
@@ -99,6 +101,8 @@ docs: .venv/.extra-docs
 	$(BIN)/python -m doctest docs/_ext/mathml.py
 	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs $(ARGS)
 	$(BIN)/python .ci/check_links.py build/docs
+	if [ -d asv_benchmarks/results ]; then \
+		$(MAKE) bench-pages && rm -rf build/docs/benchmarks && cp -r asv_benchmarks/html build/docs/benchmarks; fi
 
 stubs: .venv/.extra-lint
 	$(BIN)/python .ci/write_stubs.py
@@ -107,6 +111,10 @@ stubs: .venv/.extra-lint
 bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes
 	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr HEAD^! $(ARGS)
+
+bench-pages: .venv/.extra-bench
+	cd asv_benchmarks && ../$(BIN)/python -m asv publish
+	$(BIN)/python asv_benchmarks/offline.py asv_benchmarks/html
 
 bench-compare: .venv/.extra-bench
 	$(BIN)/python asv_benchmarks/compare $(BASE) $(ARGS)

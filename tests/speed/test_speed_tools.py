@@ -1,6 +1,9 @@
 """The programs of asv_benchmarks/ that compare commits: what they make of numbers that are given here."""
 
+import io
 import sys
+import tarfile
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -93,3 +96,57 @@ def test_a_section_of_a_page_is_added_and_then_replaced_and_the_others_are_kept(
     assert with_section(page, "Roof", "Second \\1.\n") == f"{others}\n## Roof\n\nSecond \\1.\n"
     page.write_text(others.replace("## Peers", "## Roof\n\nFirst.\n\n### Part\n\n## Peers"))
     assert with_section(page, "Roof", "Second.") == others.replace("## Peers", "## Roof\n\nSecond.\n\n## Peers")
+
+
+PAGE = (
+    '<script src="https://code.jquery.com/jquery-3.3.1.min.js" integrity="sha256-x" onerror="f()"></script>\n'
+    '<script src="asv.js"></script>\n'
+    '<link rel="stylesheet" href="https://cdn.jsdelivr.net/npm/bootstrap@3.1.1/dist/css/bootstrap.min.css">\n'
+    '<a href="https://github.com/airspeed-velocity/asv/">asv</a>\n'
+)
+
+
+def registry(packages):
+    """A registry with these packages, by address; each has the files of these names, which contain them."""
+
+    def opened(address, timeout):
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz") as file:
+            for name in packages[address.rpartition("/")[2]]:
+                about = tarfile.TarInfo(f"package/{name}")
+                about.size = len(name)
+                file.addfile(about, io.BytesIO(name.encode()))
+        return io.BytesIO(archive.getvalue())
+
+    return opened
+
+
+def test_a_published_page_loads_what_lies_beside_it(tool, monkeypatch, tmp_path):
+    offline = tool("offline")
+    known = {f"{one.name}-{one.version}.tgz": list(one.files.values()) for one in offline.PACKAGES}
+    monkeypatch.setattr(offline, "urlopen", registry(known))
+    monkeypatch.setattr(offline.base64, "b64encode", lambda digest: b"the one")
+    monkeypatch.setattr(offline, "PACKAGES", [replace(one, digest="the one") for one in offline.PACKAGES])
+    (tmp_path / "index.html").write_text(PAGE)
+    offline.main(tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    assert offline.loaded(page) == {} and '<script src="asv.js"></script>' in page and "github.com" in page
+    assert '<script src="vendor/jquery-3.3.1.min.js" onerror="js_load_failure()"></script>' in page
+    assert '<link rel="stylesheet" href="vendor/bootstrap.min.css">' in page
+    assert (tmp_path / "vendor" / "jquery-3.3.1.min.js").read_text() == "dist/jquery.min.js"
+    assert not (tmp_path / "vendor" / "md5.min.js").exists()  # nothing has asked for it
+
+
+def test_another_package_than_the_expected_one_is_refused(tool, monkeypatch, tmp_path):
+    offline = tool("offline")
+    monkeypatch.setattr(offline, "urlopen", registry({"jquery-3.3.1.tgz": ["dist/jquery.min.js"]}))
+    (tmp_path / "index.html").write_text(PAGE)
+    with pytest.raises(SystemExit, match=r"jquery-3\.3\.1\.tgz is not the package that was expected"):
+        offline.main(tmp_path)
+    assert (tmp_path / "index.html").read_text() == PAGE
+
+
+def test_a_script_that_nobody_knows_is_named(tool, tmp_path):
+    (tmp_path / "index.html").write_text(PAGE.replace("jquery-3.3.1", "jquery-4.0.0"))
+    with pytest.raises(SystemExit, match=r"loads https://code\.jquery\.com/jquery-4\.0\.0\.min\.js: add its package"):
+        tool("offline").main(tmp_path)
