@@ -102,6 +102,12 @@ cdef struct Sweep:
     double *gathered  # _BLOCK x block (or `_stride`, if few), parts of vectors that are summed into it
 
 
+cdef struct Entries:
+    # Some of a row's entries, and how many.
+    const int32_t *columns
+    const double *values
+    int64_t n
+
 cdef struct Block:
     # Some coordinates: the first one, and how many.
     int first
@@ -266,6 +272,7 @@ cdef int _ridge_row(
     the entries before `block`, the matrix with the form.
     """
     cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
+    cdef Entries entries
     cdef double *matrix = memory.matrix
     cdef double scale = pow(<double> (end - block) + penalties.more, penalties.power)
     cdef Py_ssize_t a
@@ -278,9 +285,8 @@ cdef int _ridge_row(
         matrix[a] = penalties.form[a] if penalties.form != NULL else 0.0
     while block < end:
         size = min(<int64_t> _BLOCK, end - block)
-        _gather(
-            rows.columns + block, rows.values + block, size, vectors, rank, rank, memory.gathered, memory.right
-        )
+        entries = Entries(rows.columns + block, rows.values + block, size)
+        _gather(entries, vectors, rank, rank, memory.gathered, memory.right)
         _add_gram(memory.gathered, size, rank, matrix)
         block += size
     for a in range(rank):
@@ -420,6 +426,7 @@ cdef inline void _sum_block(
 ) noexcept nogil:
     """matrix = sum v v^T and right = sum error v over the row's entries, v being the `size` numbers at `vectors`."""
     cdef int64_t chunk = 0, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row], many
+    cdef Entries entries
     cdef int a
     for a in range(size * size):
         memory.matrix[a] = 0.0
@@ -427,9 +434,8 @@ cdef inline void _sum_block(
         memory.right[a] = 0.0
     while chunk < n:
         many = min(<int64_t> _BLOCK, n - chunk)
-        _gather(
-            rows.columns + begin + chunk, memory.errors + chunk, many, vectors, rank, size, memory.gathered, memory.right
-        )
+        entries = Entries(rows.columns + begin + chunk, memory.errors + chunk, many)
+        _gather(entries, vectors, rank, size, memory.gathered, memory.right)
         _add_gram(memory.gathered, many, size, memory.matrix)
         chunk += many
 
@@ -486,18 +492,17 @@ cdef inline void _add_products(
 
 
 cdef inline void _gather(
-    const int32_t *columns, const double *values, int64_t n, const double *vectors, int rank, int size,
-    double *gathered, double *out,
+    Entries entries, const double *vectors, int rank, int size, double *gathered, double *out
 ) noexcept nogil:
-    """Copy `size` numbers of the vectors of n entries, and add value x vector of each to `out`."""
+    """Copy `size` numbers of each entry's vector, and add value x vector to `out`."""
     cdef int64_t entry
     cdef Py_ssize_t a, stride = _stride(size)
     cdef const double *vector
-    for entry in range(n):
-        vector = vectors + columns[entry] * <Py_ssize_t> rank
+    for entry in range(entries.n):
+        vector = vectors + entries.columns[entry] * <Py_ssize_t> rank
         for a in range(size):
             gathered[entry * stride + a] = vector[a]
-            out[a] += values[entry] * vector[a]
+            out[a] += entries.values[entry] * vector[a]
         for a in range(size, stride):
             gathered[entry * stride + a] = 0.0
 
