@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def _blas() -> list[str]:
     return sorted({f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '?')})" for pool in blas})
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)
@@ -52,6 +54,7 @@ def _version(package: str) -> str:
         return "absent"
 
 
+@cache
 def _git() -> str | None:
     """The git commit of the source tree that this package runs from, or None for an installed copy."""
     folder = Path(rankbench.__file__).parent

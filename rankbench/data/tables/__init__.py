@@ -66,6 +66,10 @@ class Rows:
         )
 
 
+class _Unexplained(UserError):
+    """A file cannot be read, but no id and no value of it is wrong."""
+
+
 def to_the_last_bit(version: str) -> dict[str, Any]:
     """The options that make pandas read numbers exactly; from 3.1 on that is the default, and the option warns."""
     return {"float_precision": "round_trip"} if _is_old(version) else {}
@@ -82,8 +86,8 @@ def read(file: File, layout: Layout) -> Rows:
     if layout.time is not None and _has_field(file, layout, layout.time):
         try:
             return _read(file, layout)
-        except UserError:
-            pass  # if more than a time is wrong, the error is raised below
+        except _Unexplained:
+            pass  # perhaps a time is wrong; if more is, the error is raised below
     return _read(file, replace(layout, time=None))
 
 
@@ -108,7 +112,7 @@ def _read(file: File, layout: Layout) -> Rows:
         _diagnose(file, layout)
         if isinstance(error, pandas.errors.EmptyDataError):
             raise UserError(f"{file} holds no rows") from None
-        raise UserError(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+        raise _Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(_ids(layout))])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)

@@ -1,6 +1,7 @@
 """Why a field of a text file is not a valid number, id or text."""
 
 import re
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ def is_padded(ids: Ids) -> bool:
     return any(re.match("[-+]?0[0-9]", text.strip()) for text in ids.tolist())
 
 
+@lru_cache(maxsize=1 << 16)  # most fields come again
 def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     """Why a field is not a valid number, id or text; None if it is valid."""
     if len(text) > LONGEST_ID:

