@@ -10,6 +10,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
+_PIECE = 1 << 16  # bytes to read at a time, at least
 _LARGE = 256 << 20  # bytes: of a larger file it is asked whether it is a hole, which takes a minute to read
 
 
@@ -28,12 +29,11 @@ def content(path: str | Path, most: int | None = None) -> bytes:
     """The bytes of a regular file of at most so many bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # of thousands of files `open` is slow
     try:
-        left = _check(descriptor, path, most) + 1  # the file may be growing
-        found = []
-        while left and (piece := os.read(descriptor, left)):
-            found.append(piece)
-            left = left if most is None else min(left, most - sum(map(len, found)))
-        return b"".join(found)
+        size = max(_check(descriptor, path, most) + 1, _PIECE)  # the file may be growing, or not tell its size
+        found = b""
+        while piece := os.read(descriptor, size if most is None else min(size, most - len(found))):
+            found = found + piece if found else piece
+        return found
     finally:
         os.close(descriptor)
 

@@ -49,10 +49,9 @@ def shown(store: Store, study: Study) -> Shown:
     if found := _kept(path, made_of):
         return found
     made = _made(study)
-    if _made_of(store, study) == made_of:  # nobody has written a result meanwhile
-        with suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
-            write_text(path, msgspec.json.encode(_Kept(made_of, _digest(made), made)).decode())
+    with suppress(OSError):  # it is shown nevertheless
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, msgspec.json.encode(_Kept(made_of, _digest(made), made)).decode())
     return made
 
 
@@ -63,7 +62,8 @@ def _made(study: Study) -> Shown:
 
 def _made_of(store: Store, study: Study) -> str:
     """The digest of what is stored, and of which results this study has read of it."""
-    return pieces.digest(store, study.plan, *(f"{key} {result.finished}" for key, result in study.by_key.items()))
+    read = sorted(f"{key} {result.finished}" for key, result in study.by_key.items())
+    return pieces.digest(store, study.plan, *read)
 
 
 def _kept(path: Path, made_of: str) -> Shown | None:

@@ -115,3 +115,17 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it is a pipe or a device, not a file"):
         regular.opened(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("read", [regular.opened, regular.content])
+def test_a_folder_is_called_a_folder(read, tmp_path):
+    with pytest.raises(IsADirectoryError, match="Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="needs a file whose size is not known: Linux has some"
+)
+def test_more_is_read_than_a_file_says_that_it_has_and_no_more_than_is_allowed():
+    assert regular.content("/proc/self/status").endswith(b"\n") and len(regular.content("/proc/self/status")) > 500
+    assert len(regular.content("/proc/self/status", 10)) == 10

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers import around, made_up, prepared, store_in, tiny
+from helpers import around, made_up, prepared, ran, store_in, tiny, tuned
 
 from rankbench.records.cells import Selection
 from rankbench.report import shown as kept
@@ -49,6 +49,29 @@ def test_a_changed_result_is_shown(show, tmp_path):
     run.store.save(made_up(cell, 0.8125, finished="2026-01-03T03:04:05+00:00"), around(cell, 0.8125))
     found, made = show()
     assert made and "0.6562" in str(found.sheet)  # the mean of .5 and .8125
+
+
+def test_a_result_that_changes_while_it_is_shown_is_shown_the_next_time(show, tmp_path, monkeypatch):
+    run = prepared(tmp_path, tiny())
+    cell, score = run.plan.cells[0], kept.score_of
+
+    def meanwhile(study):
+        run.store.save(made_up(cell, 0.8125, finished="2026-01-03T03:04:05+00:00"), around(cell, 0.8125))
+        return score(study)
+
+    monkeypatch.setattr(kept, "score_of", meanwhile)
+    show()
+    found, made = show()
+    assert made and "0.6562" in str(found.sheet)
+
+
+def test_what_is_tuned_is_kept_too(tmp_path):
+    run = ran(tmp_path, tuned(repetitions=1))
+    first = kept.shown(run.store, run.study())
+    again = prepared(tmp_path, tuned(repetitions=1))
+    again.open()
+    assert kept._kept(file_in(tmp_path), kept._made_of(again.store, again.study())) == first
+    assert again.store.plan_like(again.plan) == again.plan
 
 
 def test_changed_values_for_users_are_noticed(show, tmp_path):
