@@ -221,7 +221,7 @@ CASES = (
         "all pairs, five levels: loss and slope",
         "rating",
         partial(_pair_losses, False),
-        "1.8 mispredicted branches, none of them in the sums over windows",
+        "two sums over windows, and a merge that finds their ends, of which each step waits for the one before",
     ),
     Case(
         "all pairs, five levels: Hessian times a direction",
