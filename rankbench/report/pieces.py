@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from rankbench.core.errors import UserError
 from rankbench.core.regular import content
 from rankbench.core.source_code import source_digest
 from rankbench.records.codec import encode
@@ -19,7 +20,7 @@ from rankbench.records.plans import Plan
 from rankbench.records.store import Store, write_text
 from rankbench.records.studies import Study
 from rankbench.report.analysis.costs import duration
-from rankbench.report.analysis.verdicts import score_of
+from rankbench.report.analysis.verdicts import Score, score_of
 from rankbench.report.outline import answer_of, outline
 from rankbench.report.render.differences import differences
 from rankbench.report.render.markdown import markdown
@@ -42,7 +43,13 @@ class Kept:
 def piece_of(section: Section, html: bool = True) -> Piece:
     """What the report shows of an experiment."""
     study, blocks = section.study, outline(section)
-    article = ""
+    article = told = ""
+    score: Score | None = None
+    try:
+        score, told = score_of(study), differences(section)
+    except UserError:
+        if not section.problem:  # else this is the problem that the section tells
+            raise
     if html:
         from rankbench.report.render.page.markup import article as written  # noqa: PLC0415  Jinja2 is slow to import
 
@@ -54,11 +61,11 @@ def piece_of(section: Section, html: bool = True) -> Piece:
         answer="" if section.problem else answer_of(study),
         problem=section.problem,
         markdown=_storable(markdown(blocks)),
-        differences=_storable(differences(section)),
+        differences=_storable(told),
         html=_storable(article),
         cells=len(study.entries),
         good=sum(1 for entry in study.entries if entry.good),
-        score=score_of(study),
+        score=score,
         duration=duration(study) if study.results else None,
         machines=tuple(_machines(study)),
     )

@@ -95,6 +95,24 @@ def test_a_run_of_several_ends_with_the_scoreboard_and_a_run_of_one_with_its_tab
     assert "published numbers" not in printed and printed.count("| ok |") == 2
 
 
+def test_values_that_cannot_be_read_stop_none_of_the_others(command, tmp_path):
+    number = '[{solver = "global", metric = "ndcg@5", value = 0.5}]'
+    files = [named(tmp_path, name, repetitions="2", published=number) for name in ("one", "two")]
+    command("run", files[0])
+    for values in (tmp_path / "out" / "one" / "cells").glob("*.npz"):
+        values.write_bytes(b"PK")
+    code, printed, errors = command("run", *files)
+    assert code == 1, errors
+    assert "two: 4 of 4 cells ended well; rankbench table two" in printed
+    lines = errors.splitlines()
+    assert [line[: line.index("out/")] for line in lines] == [
+        "rankbench: one: ",
+        "rankbench: one cannot be shown whole: UserError: ",
+    ]
+    assert all(".npz is damaged" in line for line in lines) and (tmp_path / "out" / "report" / "two.md").exists()
+    assert "1 published numbers: 1 at a smaller size than the papers'." in printed
+
+
 def test_alone_such_an_experiment_is_one_line(command, tmp_path):
     code, _, errors = command("run", named(tmp_path, "bad", splits='["n-per-user[n=500,least=5]"]'))
     assert code == 2 and errors.count("\n") == 1

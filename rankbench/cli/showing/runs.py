@@ -100,7 +100,11 @@ def _run_each(session: Session, chosen: Sequence[Experiment]) -> bool:
             good = False
             continue
         run, study = ran
-        found += [] if session.conditions.join else [shown(run.store, study).score]
+        try:
+            found += [] if session.conditions.join else [shown(run.store, study).score]
+        except UserError as error:  # stored values that cannot be read stop none of the others
+            session.display.complain(f"{study.name}: {error}")
+            good = False
         _show_notes(session, run, study)
         good &= _complain_of_failures(study)
     if scores := added(found):
