@@ -91,12 +91,12 @@ def test_at_the_deadline_the_run_ends_and_a_later_one_goes_on(tmp_path, monkeypa
 @pytest.mark.slow
 def test_a_solver_that_takes_more_than_its_share_of_the_time_goes_on_after_all_others(tmp_path, monkeypatch):
     solvers = ("random", "global", "sgd", "altsvm", "robirank")
-    session, run = started(tmp_path, deadline=monotonic() + 1000, solvers=solvers)
+    session, run = started(tmp_path, deadline=monotonic() + 100_000, solvers=solvers)
     execute, ran = Run.execute, []
 
     def slow(self, tell, wanted):
         solvers = sorted({cell.solver.name for cell in self.plan.planned if wanted(cell)})
-        ran.append((*solvers, round(self.conditions.deadline - monotonic(), -1)))
+        ran.append((*solvers, round((self.conditions.deadline - monotonic()) / 100, -1)))  # whatever the machine
         if solvers == ["sgd"] and self.conditions.deadline != run_deadline:
             raise TimeIsUp
         execute(self, tell, wanted)
