@@ -35,8 +35,11 @@ class Package:
     def read(self) -> dict[str, bytes]:
         """Its files by the names that pages load; an error if the registry has another package than expected."""
         address = f"{REGISTRY}/{self.name}/-/{self.name}-{self.version}.tgz"
-        with urlopen(address, timeout=_SECONDS) as answer:
-            content = answer.read()
+        try:
+            with urlopen(address, timeout=_SECONDS) as answer:
+                content = answer.read()
+        except OSError as error:
+            raise SystemExit(f"{address} cannot be read: {error}") from None
         if base64.b64encode(hashlib.sha512(content).digest()).decode() != self.digest:
             raise SystemExit(f"{address} is not the package that was expected: its SHA-512 is another one")
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:

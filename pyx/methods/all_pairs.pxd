@@ -222,11 +222,12 @@ cdef inline void _curve_listed(
 cdef inline void _arrange(
     const double *scores, Windows windows, int32_t *sorting, double *ascending, Py_ssize_t n
 ) noexcept nogil:
-    """Sort, and find both ends of the windows: what is merged are the scores, and the scores plus 1.
+    """Sort, and find both ends of the windows.
 
-    Of equals a score plus 1 goes first. A score follows those plus 1 that are at most as high, and there are `low` of
-    them; a score plus 1 follows the scores that are lower, and there are `high` of them. Each step takes one of either,
-    without a branch. Only of scores so high that adding 1 changes nothing an item would be before its own window.
+    An item's `high` is the number of scores below its own plus 1, and its `low` the number of scores that plus 1 are at
+    most its own. Both are known when the sorted scores are merged with the sorted scores plus 1: each step takes one of
+    either, without a branch. `low` is at most the item's rank, also where scores are so large that adding 1 changes
+    nothing.
     """
     cdef Py_ssize_t low = 0, high = 0, rank
     cdef bint lower

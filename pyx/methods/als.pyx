@@ -84,7 +84,7 @@ cdef struct Memory:
     # Scratch memory of one thread.
     double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
     double *right  # its right side, then its solution
-    double *gathered  # _BLOCK x rank (or `_stride`, if few), vectors that are summed into it
+    double *gathered  # up to _BLOCK vectors that are summed into it, `_stride` apart
 
 cdef struct Iterate:
     # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
@@ -99,7 +99,7 @@ cdef struct Sweep:
     double *errors  # of the row's entries: what its vector leaves of their values
     double *matrix  # block x block, the system of a block: its upper triangle
     double *right  # its right side, then by how much the block moves
-    double *gathered  # _BLOCK x block (or `_stride`, if few), parts of vectors that are summed into it
+    double *gathered  # up to _BLOCK parts of vectors that are summed into it, `_stride` apart
 
 
 cdef struct Entries:

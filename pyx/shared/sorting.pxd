@@ -105,9 +105,10 @@ cdef inline void _merge(
 cdef inline void _merge_halves(
     const double *keys, const int32_t *source, int32_t *target, Py_ssize_t half
 ) noexcept nogil:
-    """The same of halves that lie among each other: from both ends at a time, and without branches, which were random.
+    """Merge two sorted halves of the same length, whose keys are mixed: from both ends at a time, without branches.
 
-    Of either end the first `half` places are filled, before which no half is used up.
+    Which half goes next is random there, so a branch would be mispredicted. Each end fills `half` places, and in so few
+    steps neither half can be used up.
     """
     cdef Py_ssize_t place, left = 0, right = half, last_left = half - 1, last_right = 2 * half - 1
     cdef bint from_left, from_right

@@ -17,7 +17,7 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
 
 cdef enum:
-    _SPARSE = 4  # with fewer products than a share of this of the items, only those met are looked at
+    _FEW = 4  # with fewer products than items / 4, only the items met are looked at
 
 cdef struct Memory:
     # Scratch memory of one thread, for one item.
@@ -84,7 +84,7 @@ cdef void _neighbours(
     const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Best best
 ) noexcept nogil:
     """The neighbours of one item."""
-    cdef bint many = _products_of(users, items, item) >= items.n // _SPARSE
+    cdef bint many = _products_of(users, items, item) >= items.n // _FEW
     cdef Py_ssize_t met, place
     cdef int32_t other
     cdef double similarity

@@ -86,14 +86,15 @@ def digest(store: Store, plan: Plan, *about: object) -> str:
 
 
 def _states(folder: Path) -> list[str]:
-    """The names of the files in a folder, each with its size and time."""
-    found = []
-    with os.scandir(folder) as files:
+    """The names of the files in a folder, each with its size and time; none if there is no such folder."""
+    found = {}
+    with suppress(OSError), os.scandir(folder) as files:
         for file in files:
-            with suppress(FileNotFoundError):  # somebody was just writing it
+            found[file.name] = ""
+            with suppress(OSError):  # somebody was just writing it, or it is a link to nowhere
                 state = file.stat()
-                found.append(f"{file.name}\n{state.st_size}\n{state.st_mtime_ns}")
-    return sorted(found)
+                found[file.name] = f"{state.st_size}\n{state.st_mtime_ns}"
+    return [f"{name}\n{state}" for name, state in sorted(found.items())]
 
 
 def load(folder: Path, name: str, made_of: str) -> Kept | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -138,3 +139,16 @@ def test_a_failed_cell_is_named_with_its_reason_in_page_and_markdown(stored, rep
     report()
     page, text = ((tmp_path / "report" / name).read_text() for name in ("one.html", "one.md"))
     assert "<b>failed</b>, took &lt;long&gt;" in page and f"- {cell.label}: failed, took &lt;long>" in text
+
+
+def test_a_run_whose_results_are_gone_as_a_folder_is_reported(stored, report, tmp_path):
+    shutil.rmtree(tmp_path / "two-b" / "cells")
+    assert report() == ["one-a", "two-b"] and "| pending |" in (tmp_path / "report" / "two.md").read_text()
+
+
+def test_a_link_that_leads_nowhere_stops_no_report(stored, report, tmp_path):
+    cells = tmp_path / "two-b" / "cells"
+    (cells / "loop.npz").symlink_to("loop.npz")
+    (cells / "gone.npz").symlink_to("gone")
+    assert report() == ["one-a", "two-b"]
+    assert report() == []

@@ -150,3 +150,15 @@ def test_a_script_that_nobody_knows_is_named(tool, tmp_path):
     (tmp_path / "index.html").write_text(PAGE.replace("jquery-3.3.1", "jquery-4.0.0"))
     with pytest.raises(SystemExit, match=r"loads https://code\.jquery\.com/jquery-4\.0\.0\.min\.js: add its package"):
         tool("offline").main(tmp_path)
+
+
+def test_a_registry_that_does_not_answer_is_one_line(tool, monkeypatch, tmp_path):
+    offline = tool("offline")
+
+    def silent(address, timeout):
+        raise OSError("no route")
+
+    monkeypatch.setattr(offline, "urlopen", silent)
+    (tmp_path / "index.html").write_text(PAGE)
+    with pytest.raises(SystemExit, match=r"jquery-3\.3\.1\.tgz cannot be read: no route"):
+        offline.main(tmp_path)
