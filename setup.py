@@ -12,6 +12,7 @@ rankbench/kernels/levels/LEVEL/ROOM/; rankbench/kernels/level.py chooses among t
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ LEVELLED = (  # the kernels that gain from them: `python asv_benchmarks/peers le
     "solvers/sgd",
 )
 
+CIMPORTED = re.compile(r"^from rankbench\.kernels\.([\w.]+) cimport", re.M)
 RUNTIME = "rankbench.kernels.cython_runtime"
 ALIGNED = "pyx/shared/aligned.h"
 
@@ -138,10 +140,15 @@ def recipe() -> dict[str, Any]:
     }
 
 
+def files_of(folder: Path) -> list[Path]:
+    """All files that kernels are made of."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in {".pyx", ".pxd", ".h"})
+
+
 def digest(folder: Path, recipe: Mapping[str, Any]) -> str:
     """Sixteen digits that are equal where kernels compute the same: of their sources and of how they are built."""
     found = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in {".pyx", ".pxd", ".h"}):
+    for path in files_of(folder):
         if path.stem != "build_info":  # it tells the digest and computes nothing
             content = path.read_bytes()
             found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
@@ -178,7 +185,7 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     from setuptools import Extension
 
     sources = sorted(Path("pyx").rglob("*.pyx"))
-    shared = [written(recipe), *sorted(path.as_posix() for path in Path("pyx").rglob("*.pxd"))]
+    recipe_file = written(recipe)
     built = [
         Extension(
             module_of(path),
@@ -187,13 +194,16 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
             define_macros=list(recipe["macros"]),
             extra_compile_args=[*recipe["compile flags"], *symbols()],
             extra_link_args=recipe["link flags"],
-            depends=shared,
+            depends=[recipe_file],  # cythonize knows which .pxd files a kernel includes, and writes its C code anew
         )
         for path in sources
     ]
     (teller,) = (extension for extension in built if extension.name.endswith(".build_info"))
     teller.define_macros.append(("RANKBENCH_DIGEST", f'"{digest(Path("pyx"), recipe)}"'))
-    teller.depends = shared + [path.as_posix() for path in sources]  # a change of any kernel changes the digest
+    teller.depends = [
+        recipe_file,
+        *(path.as_posix() for path in files_of(Path("pyx"))),
+    ]  # a change of any kernel changes the digest
     if levels() == LEVELS:
         teller.define_macros.append(("RANKBENCH_LEVELS", None))
     return built
@@ -232,23 +242,71 @@ def build_folder() -> str | None:
     return None if TRACE else "build/debug" if DEBUG else "build/release"
 
 
+def c_code(path: Path) -> Path:
+    """Where Cython writes the C code of a kernel file."""
+    return Path(build_folder() or "", path.with_suffix(".c"))
+
+
+def included(path: Path) -> list[Path]:
+    """A kernel file with the .pxd files that it includes, and those that these include."""
+    found, left = set(), [path]
+    while left:
+        one = left.pop()
+        if one not in found and one.exists():
+            found.add(one)
+            names = CIMPORTED.findall(one.read_text(encoding="utf-8"))
+            left += [one.with_suffix(".pxd"), *(Path("pyx", *name.split(".")).with_suffix(".pxd") for name in names)]
+    return sorted(found)
+
+
+def made_of(path: Path, recipe: Mapping[str, Any]) -> str:
+    """A digest of all that decides the C code of a kernel file; times do not count: every pip unpacks NumPy anew."""
+    import numpy
+
+    found = hashlib.sha256(json.dumps([recipe, numpy.__version__], sort_keys=True).encode())
+    for one in included(path):
+        found.update(f"{one.as_posix()} {hashlib.sha256(one.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+def translated(kernels: "list[Extension]", recipe: Mapping[str, Any]) -> "list[Extension]":
+    """The kernels with C code in place of their source; Cython writes only what is not there or was made of others."""
+    from Cython.Build import cythonize
+
+    fresh, stale, notes = [], [], {}
+    for kernel in kernels:
+        source = Path(kernel.sources[0])
+        code, digest = c_code(source), made_of(source, recipe)
+        note = code.with_suffix(".made_of")
+        if code.exists() and note.exists() and note.read_text() == digest:
+            kernel.sources = [code.as_posix()]
+            fresh.append(kernel)
+        else:
+            stale.append(kernel)
+            notes[note] = digest
+    made = cythonize(
+        stale,
+        nthreads=os.cpu_count(),
+        force=True,
+        shared_utility_qualified_name=RUNTIME,
+        include_path=[include_folder()],
+        build_dir=build_folder(),
+        compiler_directives=DIRECTIVES,
+    )
+    for note, digest in notes.items():
+        note.write_text(digest)
+    return fresh + made
+
+
 def main() -> None:
     """Build what the command line, or pip, asks for."""
     from setuptools import setup
 
     kernels = []
     if not {"sdist", "egg_info", "dist_info"}.intersection(sys.argv):  # those need no C
-        from Cython.Build import cythonize
-
-        asked = extensions(recipe())
-        kernels = cythonize(
-            [*asked, runtime(asked[0])],
-            nthreads=os.cpu_count(),
-            shared_utility_qualified_name=RUNTIME,
-            include_path=[include_folder()],
-            build_dir=build_folder(),
-            compiler_directives=DIRECTIVES,
-        )
+        given = recipe()
+        asked = extensions(given)
+        kernels = translated([*asked, runtime(asked[0])], given)
         kernels += at_levels(kernels)
     setup(ext_modules=kernels, options={"build_ext": {"parallel": os.cpu_count()}})
 

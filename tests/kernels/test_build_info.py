@@ -1,6 +1,7 @@
 """The digest of the kernels depends on everything that decides their results, and on nothing else."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -104,6 +105,14 @@ def test_only_kernels_that_are_to_be_debugged_hold_what_a_debugger_reads(setup_p
     assert setup_py.symbols() == []
 
 
+def test_the_c_code_of_a_kernel_tells_what_it_includes_and_only_the_digest_needs_all(setup_py, kernels, monkeypatch):
+    monkeypatch.chdir(shutil.move(kernels, kernels.parent / "pyx").parent)
+    found = {extension.name: set(extension.depends) for extension in setup_py.extensions(setup_py.recipe())}
+    every = found.pop("rankbench.kernels.build_info")
+    assert all(depends == {"build/recipe.json"} for depends in found.values())
+    assert every == {"build/recipe.json", *(f"pyx/{name}" for name in SOURCES)}
+
+
 def test_what_kernels_share_is_built_again_where_they_are_and_where_the_check_of_arrays_changes(setup_py):
     kernel = SimpleNamespace(name="sgd", sources=["sgd.c"], depends=["build/recipe.json"], extra_compile_args=["-O1"])
     found = setup_py.runtime(kernel)
@@ -114,3 +123,52 @@ def test_what_kernels_share_is_built_again_where_they_are_and_where_the_check_of
 def test_without_a_compiler_its_version_is_empty(setup_py, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert setup_py.compiler_version() == ""
+
+
+def test_of_what_a_kernels_c_code_is_made_follows_the_files_that_it_includes(setup_py, kernels, monkeypatch):
+    monkeypatch.chdir(shutil.move(kernels, kernels.parent / "pyx").parent)
+    source = Path("pyx/solvers/sgd.pyx")
+    names = {path.relative_to("pyx").as_posix() for path in setup_py.included(source)}
+    assert {"solvers/sgd.pyx", "methods/pairwise.pxd", "shared/draws.pxd"} < names  # the last one by another of them
+    assert "solvers/altsvm.pyx" not in names and "methods/pairwise.pyx" not in names
+    before = setup_py.made_of(source, RECIPE)
+    os.utime(source)
+    change_a_byte(Path("pyx/solvers/altsvm.pyx"))
+    assert setup_py.made_of(source, RECIPE) == before != setup_py.made_of(source, RECIPE | {"compiler": "cc 2"})
+    change_a_byte(Path("pyx/shared/draws.pxd"))
+    assert setup_py.made_of(source, RECIPE) != before
+
+
+def test_every_file_that_a_kernel_includes_is_found(setup_py):
+    for name in SOURCES:
+        text = (ROOT / "pyx" / name).read_text(encoding="utf-8")
+        lines = re.findall(r"^.*\bcimport\b.*$", text, re.M)
+        ours = [line for line in lines if "rankbench" in line and not line.startswith("#")]
+        assert len(setup_py.CIMPORTED.findall(text)) == len(ours), name
+        assert not re.search(r"^include ", text, re.M), name
+
+
+def test_c_code_that_is_there_and_made_of_these_files_is_not_made_again(setup_py, kernels, monkeypatch):
+    build = pytest.importorskip("Cython.Build", reason="only what builds the kernels knows Cython")
+    monkeypatch.chdir(shutil.move(kernels, kernels.parent / "pyx").parent)
+    asked, code = [], setup_py.c_code(Path("pyx/solvers/sgd.pyx"))
+
+    def cythonize(stale, **options):
+        for kernel in stale:
+            asked.append(kernel.sources[0])
+            setup_py.c_code(Path(kernel.sources[0])).parent.mkdir(parents=True, exist_ok=True)
+            setup_py.c_code(Path(kernel.sources[0])).touch()
+        return stale
+
+    def made():
+        asked.clear()
+        found = setup_py.translated([SimpleNamespace(sources=["pyx/solvers/sgd.pyx"])], RECIPE)
+        return [kernel.sources for kernel in found]
+
+    monkeypatch.setattr(build, "cythonize", cythonize)
+    assert made() == [["pyx/solvers/sgd.pyx"]] == [asked]
+    assert made() == [[code.as_posix()]] and asked == []
+    code.unlink()
+    assert made() == [["pyx/solvers/sgd.pyx"]] == [asked]
+    change_a_byte(Path("pyx/shared/draws.pxd"))
+    assert made() == [["pyx/solvers/sgd.pyx"]] == [asked]
