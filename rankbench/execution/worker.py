@@ -21,7 +21,6 @@ from rankbench.core.contract import (
     Flags,
     Floats,
     GoesOn,
-    Ints,
     Model,
     NeedsMore,
     Partitioned,
@@ -32,8 +31,10 @@ from rankbench.core.contract import (
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.core.texts import LONGEST
+from rankbench.data.by_item import counted, users_of
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View, offer
+from rankbench.data.views.layout import blocks
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, PartsLost, Team
 from rankbench.execution.strongest_features import leading_functions
@@ -200,8 +201,8 @@ def rng_of(cell: Cell) -> np.random.Generator:
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
-    missing = _missing(model, split.test)
-    reason = _scores_lost(split.test, train, missing) or objective_lost(last)
+    unscored, lost = _without_score(model, split.test, train)
+    reason = lost or objective_lost(last)
     per_user = found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()}
     return Ended(
         status="diverged" if reason else "ok",
@@ -209,7 +210,7 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ende
         curve=(),
         per_user=per_user,
         counted=tuple(_counted(values) for values in found.values.values()),
-        unscored=float(np.mean([column.mean() for _, column in missing])),
+        unscored=unscored,
         stopped="budget" if last.spent else "solver",
         functions=leading_functions(model, split.train.feature_names),
         split=split.hash,
@@ -250,17 +251,21 @@ def _counted(values: Floats) -> Counted:
     return Counted(len(values) - left_out, left_out)
 
 
-def _missing(model: Model, test: View) -> list[tuple[Ints, Flags]]:
-    """For each item column of the test part: the items, and whether the model scores them NaN for their user."""
+def _without_score(model: Model, test: View, train: View) -> tuple[float, str | None]:
+    """The share of held-out items that the model scores NaN for their user, and why it is of no use if it should not.
+
+    It should not where it was trained on both the user and the item.
+    """
     columns = [test.items] if isinstance(test, Ratings) else [test.better, test.worse]
-    return [(items, np.isnan(model.score(test.users, items))) for items in columns]
-
-
-def _scores_lost(test: View, train: View, missing: list[tuple[Ints, Flags]]) -> str | None:
-    """Why a model is of no use, as it scores NaN for users and items that it was trained on, else None."""
-    users, items = _trained_on(train)
-    lost = sum(int((column & users[test.users] & items[ids]).sum()) for ids, column in missing)
-    return f"NaN for {lost} held-out pairs whose user and item it was trained on" if lost else None
+    (users, items), missing, lost = _trained_on(train), np.zeros(len(columns)), 0
+    for block, rows in blocks(test.indptr):
+        owners = users_of(test.indptr[block.start : block.stop + 1]) + block.start
+        for number, column in enumerate(columns):
+            unscored = np.isnan(model.score(owners, column[rows]))
+            missing[number] += np.count_nonzero(unscored)
+            lost += int(np.count_nonzero(unscored & users[owners] & items[column[rows]]))
+    reason = f"NaN for {lost} held-out pairs whose user and item it was trained on" if lost else None
+    return float(np.mean(missing / len(test))), reason
 
 
 def _trained_on(train: View) -> tuple[Flags, Flags]:
@@ -269,11 +274,8 @@ def _trained_on(train: View) -> tuple[Flags, Flags]:
     A user whose ratings are all equal has no preference, so a model need not score this user.
     """
     if isinstance(train, Comparisons):
-        users = np.diff(train.indptr) > 0
-        rows = np.concatenate([train.better, train.worse])
-    else:
-        users = train.has_order
-        rows = train.items[np.repeat(users, np.diff(train.indptr))]
-    items = np.zeros(train.n_items, bool)
-    items[rows] = True
+        return np.diff(train.indptr) > 0, counted(train.better, train.n_items) + counted(train.worse, train.n_items) > 0
+    users, items = train.has_order, np.zeros(train.n_items, bool)
+    for block, rows in blocks(train.indptr):
+        items[train.items[rows][np.repeat(users[block], np.diff(train.indptr[block.start : block.stop + 1]))]] = True
     return users, items

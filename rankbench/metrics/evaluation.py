@@ -10,7 +10,9 @@ import numpy as np
 
 from rankbench.core.contract import Flags, Floats, Model, OwnMetric
 from rankbench.core.errors import UserError
+from rankbench.data.by_item import users_of
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views.layout import blocks
 from rankbench.kernels.metrics.codes import Code
 from rankbench.metrics.catalogue import whole_catalogue
 from rankbench.metrics.lists import of_lists
@@ -298,22 +300,24 @@ def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:
 
 def _compared(model: Model, test: Comparisons, records: Sequence[Metric]) -> PerUser:
     """The values of metrics on held-out comparisons."""
-    users, pairs = test.users, np.diff(test.indptr).astype(np.float64)
-    better = scores_of(model, users, test.better)
-    worse = scores_of(model, users, test.worse)
-
-    found = {}
+    pairs = np.diff(test.indptr).astype(np.float64)
+    found = {record.label: np.full(test.n_users, np.nan) for record in records}
+    for users, rows in blocks(test.indptr):
+        owners = users_of(test.indptr[users.start : users.stop + 1])
+        better, worse = (scores_of(model, owners + users.start, side[rows]) for side in (test.better, test.worse))
+        for record in records:
+            values = _of_comparisons(record, better, worse)
+            sums = np.bincount(owners, values, users.stop - users.start)
+            np.divide(sums, pairs[users], out=found[record.label][users], where=pairs[users] > 0)
     for record in records:
-        if record.code == OF_COMPARISONS:
-            found[record.label] = _means(test, LOSSES[record.name](gaps(better, worse)))
-        else:
-            wrong = _means(test, (better < worse) + 0.5 * (better == worse))
-            found[record.label] = _of_pairs(record, wrong, pairs)
+        if record.code != OF_COMPARISONS:
+            found[record.label] = _of_pairs(record, found[record.label], pairs)
     return PerUser(found, {record.label: pairs for record in records if _over_pairs(record)})
 
 
-def _means(test: Comparisons, values: Floats) -> Floats:
-    """Each user's mean over held-out comparisons; NaN for users without any."""
-    sums, pairs = np.bincount(test.users, values, test.n_users), np.diff(test.indptr)
-    means: Floats = np.divide(sums, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0)
-    return means
+def _of_comparisons(record: Metric, better: Floats, worse: Floats) -> Floats:
+    """The loss of each comparison for a metric, or for others 1 where the order is wrong and 1/2 for a tie."""
+    if record.code == OF_COMPARISONS:
+        return LOSSES[record.name](gaps(better, worse))
+    wrong: Floats = (better < worse) + 0.5 * (better == worse)
+    return wrong
