@@ -6,7 +6,7 @@ Compares the checkout as it is built now with BASE, which is built beside it. Tw
 - CPU time, in turns: slower if three quarters of the turns took at least 15 % longer. It also sees memory and caches.
 
 Prints a line for each case that got slower or faster and for each model whose bits changed. The exit code is 1 if a
-case got slower, else 0.
+case got slower, else 0. `--changed` ends at once if no kernel differs from BASE: the gate asks with it.
 """
 
 import argparse
@@ -14,23 +14,26 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from counts import CASES, counted, missing
 from times import timed
-from trees import ROOT, built, commit_of, environment
+from trees import ROOT, built, changed_kernels, commit_of, environment
 
-MORE = 1.03  # times as many instructions that count as slower
+MORE = 1.03  # times as many instructions that count as slower, unless `--more` says otherwise
 LONGER = 1.15  # times as long, in three quarters of the turns, that counts as slower
 
 
-def by_count(before: dict[str, int], now: dict[str, int]) -> dict[str, float]:
+def by_count(before: dict[str, int], now: dict[str, int], more: float = MORE) -> dict[str, float]:
     """The cases whose number of instructions has changed enough, with the ratio."""
     ratios = {name: now[name] / before[name] for name in before if name in now}
-    return {name: ratio for name, ratio in ratios.items() if ratio >= MORE or ratio <= 1 / MORE}
+    return {name: ratio for name, ratio in ratios.items() if ratio >= more or ratio <= 1 / more}
 
 
 def by_time(found: dict[str, list[float]]) -> dict[str, float]:
@@ -49,6 +52,12 @@ def told(changed: dict[str, float], unit: str, cases: int) -> tuple[list[str], b
     return lines, any(ratio > 1 for ratio in changed.values())
 
 
+def side_by_side(about: Callable[[Path], dict[str, Any]], trees: tuple[Path, Path]) -> list[dict[str, Any]]:
+    """What is to be known about both trees, found at the same time: it does not depend on how busy the machine is."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(about, trees))
+
+
 def digests(tree: Path) -> dict[str, str]:
     """By solver, the digest of the model that its benchmark fits with the kernels of this tree."""
     command = [sys.executable, str(CASES), "digest"]
@@ -62,9 +71,15 @@ def main() -> None:
     parser.add_argument("base", metavar="BASE", help="the commit to compare with, such as main or HEAD~1")
     parser.add_argument("--only", choices=("instructions", "time"), help="one of the two measures; default: both")
     parser.add_argument("--cases", default="", metavar="REGEX", help="only cases whose name it matches, such as SGD")
+    parser.add_argument("--changed", action="store_true", help="only if a kernel differs from BASE")
+    parser.add_argument("--more", type=float, default=MORE, help="times the instructions that count; default: 1.03")
     parser.add_argument("--turns", type=int, default=15, help="turns in which both are timed; default: 15")
     options = parser.parse_args()
-    trees = built(commit_of(options.base)), ROOT
+    base = commit_of(options.base)
+    if options.changed and not changed_kernels(base):
+        print(f"no kernel differs from {options.base}")
+        return
+    trees = built(base), ROOT
     listed = subprocess.run(
         [sys.executable, str(CASES), "list"], env=environment(ROOT), capture_output=True, text=True, check=True
     )
@@ -75,8 +90,8 @@ def main() -> None:
     if options.only != "time":
         if lacking := missing():
             sys.exit(f"instructions are counted by {lacking}; --only time does without")
-        before, now = (counted(tree, names) for tree in trees)
-        lines, worse = told(by_count(before, now), "instructions", len(now))
+        before, now = side_by_side(lambda tree: counted(tree, names), trees)
+        lines, worse = told(by_count(before, now, options.more), "instructions", len(now))
         print("\n".join(lines), flush=True)
         slower |= worse
     if options.only != "instructions":
@@ -84,7 +99,7 @@ def main() -> None:
         lines, worse = told(by_time(found), "CPU time", len(found))
         print("\n".join(lines), flush=True)
         slower |= worse
-    one, other = (digests(tree) for tree in trees)
+    one, other = side_by_side(digests, trees)
     for name in one.keys() & other.keys():
         if one[name] != other[name]:
             print(f"OTHER BITS  the model of {name}")

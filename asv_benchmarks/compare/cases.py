@@ -96,14 +96,16 @@ def _seconds(call: Callable[[], object], number: int) -> float:
 
 def count_cases(marks: str, names: list[str]) -> None:
     """Let callgrind count the instructions of the second call of each case, and write them under its name."""
-    library = ctypes.CDLL(marks)
+    library, calls = ctypes.CDLL(marks), {}
     for name in names:
         try:
-            call = cases()[name].prepared()
-            call()
+            calls[name] = cases()[name].prepared()
+            calls[name]()
         except Exception as error:  # the other commit may lack the kernel, or call it otherwise
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
-            continue
+            calls.pop(name, None)
+    library.count()
+    for name, call in calls.items():
         library.start()
         call()
         library.stop(name.encode())

@@ -1,8 +1,10 @@
 """The two source trees that are compared: the checkout as it is, and another commit built beside it."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from io import BytesIO
@@ -21,17 +23,44 @@ def commit_of(name: str) -> str:
     return done.stdout.strip()
 
 
+def changed_kernels(commit: str) -> list[str]:
+    """The files of kernels, and of how they are built, that differ between a commit and the checkout."""
+    command = ["git", "diff", "--name-only", commit, "--", "pyx", "setup.py"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def built(commit: str) -> Path:
     """The folder of a commit with its kernels, which is kept for the next time."""
     folder = BUILT / commit[:12]
     if not (folder / ".built").exists():
-        print(f"building the kernels of {commit[:12]}, which takes some minutes", file=sys.stderr)
+        print(f"building those kernels of {commit[:12]} that differ, which may take minutes", file=sys.stderr)
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
+        _take_over(folder)
         _build(folder, commit)
         (folder / ".built").touch()
     return folder
+
+
+def _take_over(folder: Path) -> None:
+    """Put into a tree what was built here, with times by which only kernels whose sources differ are built again."""
+    for path in (path for path in (folder / "pyx").rglob("*") if path.is_file()):
+        ours = ROOT / path.relative_to(folder)
+        if ours.is_file() and ours.read_bytes() == path.read_bytes():
+            shutil.copystat(ours, path)
+        else:
+            os.utime(path)
+    for name in ("levels", "release"):  # the C code
+        if (ROOT / "build" / name).exists():
+            shutil.copytree(ROOT / "build" / name, folder / "build" / name)
+    if (recipe := ROOT / "build" / "recipe.json").exists():
+        shutil.copy2(recipe, folder / "build" / recipe.name)
+    library = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    for path in (ROOT / "rankbench" / "kernels").rglob("*.so"):
+        kernel = library / path.relative_to(ROOT)
+        kernel.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, kernel)
 
 
 def _build(folder: Path, commit: str) -> None:
