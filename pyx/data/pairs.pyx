@@ -16,6 +16,8 @@ from rankbench.kernels.shared.draws cimport bit_generator, draw_subset, table_si
 from rankbench.kernels.shared.rows cimport SparseRows, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order, sort32
 
+from rankbench.arrays.mapped import empty
+
 cdef struct Rated:
     # The ratings of one user.
     Py_ssize_t n
@@ -65,8 +67,7 @@ def list_pairs(
     cdef Py_ssize_t n_users = ratings.view.n, user, first
     agree("numbers of pairs", counts.shape[0], n_users)
     agree("row pointers of wanted pairs", out_indptr.shape[0], n_users + 1)
-    better = np.empty(out_indptr[n_users], np.int32)
-    worse = np.empty(out_indptr[n_users], np.int32)
+    better, worse = empty(out_indptr[n_users], np.int32), empty(out_indptr[n_users], np.int32)
     cdef int32_t[::1] to_better = better, to_worse = worse
     cdef bitgen_t *bits = bit_generator(rng)
     cdef Py_ssize_t longest = longest_row(ratings.view.indptr, n_users)

@@ -13,6 +13,8 @@ from rankbench.kernels.shared.draws cimport below, below64, bit_generator
 from rankbench.kernels.shared.rows cimport Pattern, longest_row
 from rankbench.kernels.shared.sorting cimport sort32
 
+from rankbench.arrays.mapped import empty
+
 cdef struct Rated:
     # The items of one user, ascending.
     uint32_t n
@@ -63,8 +65,7 @@ def against_unrated(
     for user in range(n_users):
         if out_indptr[user + 1] > out_indptr[user] and not 0 < _of_user(rated, user).n < n_items:
             raise ValueError(f"a user with none or all of n_items={n_items} items can have no comparison")
-    better = np.empty(out_indptr[n_users], np.int32)
-    worse = np.empty(out_indptr[n_users], np.int32)
+    better, worse = empty(out_indptr[n_users], np.int32), empty(out_indptr[n_users], np.int32)
     cdef int32_t[::1] to_better = better, to_worse = worse
     cdef bitgen_t *bits = bit_generator(rng)
     cdef Py_ssize_t longest = longest_row(rated.view.indptr, n_users)

@@ -9,6 +9,8 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from rankbench.kernels.shared.checks cimport agree, highest_id, within
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows
 
+from rankbench.arrays.mapped import empty
+
 
 cdef class TaskRows:
     """Comparisons by task: task t holds the users and items of the rows from starts[t] to starts[t + 1]."""
@@ -54,7 +56,7 @@ def bucket(
     cdef Py_ssize_t user, row
     cdef int32_t task
     starts = np.zeros(tasks + 1, np.int64)
-    columns = tuple(np.empty(n, np.int32) for _ in range(3))
+    columns = tuple(empty(n, np.int32) for _ in range(3))
     cursors = np.empty(tasks, np.int64)
     if weights is not None:
         agree("weights", weights.shape[0], n)

@@ -40,6 +40,8 @@ from rankbench.kernels.shared.lanes cimport (
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
 
+from rankbench.arrays.mapped import zeros
+
 cdef enum:
     _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
     _WINDOW = 4096  # doubles in the users' vectors of a window's comparisons; they fit in the first-level cache
@@ -159,7 +161,7 @@ def records_of(
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     starts = np.zeros(n_tasks + 1, np.int64)
-    records = np.zeros(len(better), RECORD)
+    records = zeros(len(better), RECORD)
     cdef int64_t[::1] counts = starts
     cdef Record[::1] out = records
     cdef Py_ssize_t place, row, user, task

@@ -1,13 +1,19 @@
 """Arrays that are kept in files and mapped into memory, so that large data need not fit into memory.
 
 A `Pile` takes an array block by block. Once it is large it goes on in a temporary file without a name, of which the
-system disposes when the array is no longer used, however the process ends. `mapped` maps a part of an existing file.
-The system reads and drops the pages of a mapped array as it needs, so such arrays are read in pieces, in order.
+system disposes when the array is no longer used, however the process ends. `zeros` and `empty` make an array to work
+in, which is kept in such a file if it is large for this machine. `mapped` maps a part of an existing file. The system
+reads and drops the pages of a mapped array as it needs. While there are large ones, a thread gives their pages back to
+the system whenever many are in memory; what was written to them stays in the file.
 """
 
+import math
 import mmap
 import os
 import tempfile
+import threading
+import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -15,16 +21,28 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from rankbench.core import system
 from rankbench.core.errors import writing_to
 
 Array = npt.NDArray[Any]
 LARGE = 1 << 27  # bytes from which an array is kept in a file
+SHARE = 1 / 8  # of the machine's memory: an array to work in that takes more is kept in a file
+RESIDENT = 1 << 29  # bytes of mapped files in memory at which the pages of large ones are given back
+_INTERVAL = 0.02  # seconds between two looks at how many there are
 PIECE = 1 << 22  # elements to look at together
 _ROOM = "make room there, or set TMPDIR to another folder"
 
 
 class FileMap(mmap.mmap):
     """The mapping of a file that nobody changes, so that arrays in it need no copy."""
+
+
+class _Work(mmap.mmap):
+    """The mapping of a file without a name that is written to."""
+
+
+_large: "weakref.WeakSet[mmap.mmap]" = weakref.WeakSet()  # the mappings of large files
+_watcher = 0  # the process with a thread that gives their pages back; after a fork it is another one
 
 
 class Pile:
@@ -70,6 +88,28 @@ class Pile:
         self._blocks.clear()
 
 
+def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """An array of zeros to work in; one that takes a large part of the machine's memory is kept in a file."""
+    found = _in_file(shape, dtype)
+    return np.zeros(shape, dtype) if found is None else found
+
+
+def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """The same with any content, for who writes all of it."""
+    found = _in_file(shape, dtype)
+    return np.empty(shape, dtype) if found is None else found
+
+
+def _in_file(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array | None:
+    """An array of zeros in a file, or None if it is small for this machine."""
+    size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
+    if size < LARGE or size < SHARE * system.total_memory():
+        return None
+    with writing_to(_folder(), _ROOM), tempfile.TemporaryFile(dir=_folder()) as file:
+        system.reserve(file.fileno(), size)
+        return np.frombuffer(_watched(_Work(file.fileno(), size)), dtype).reshape(shape)
+
+
 def mapped(file: IO[bytes], dtype: npt.DTypeLike, shape: tuple[int, ...], start: int = 0) -> Array:
     """The array of this type and shape (-1: as many rows as there are) from a place in a file to which nobody writes.
 
@@ -79,7 +119,7 @@ def mapped(file: IO[bytes], dtype: npt.DTypeLike, shape: tuple[int, ...], start:
     size = os.fstat(file.fileno()).st_size - page
     row = int(np.prod(shape[1:], dtype=np.int64))
     count = -1 if shape[0] < 0 else shape[0] * row
-    pages = FileMap(file.fileno(), size, access=mmap.ACCESS_READ, offset=page)
+    pages = _watched(FileMap(file.fileno(), size, access=mmap.ACCESS_READ, offset=page))
     return np.frombuffer(pages, dtype, count, start - page).reshape(shape)
 
 
@@ -91,19 +131,44 @@ def home_of(array: object) -> FileMap | None:
     return found if isinstance(found, FileMap) else None
 
 
-def put_aside(*arrays: object) -> None:
-    """Tell the system that the pages of mapped arrays are not needed now; they stay readable. Others are left alone."""
-    for array in arrays:
-        if home := home_of(array):
-            home.madvise(mmap.MADV_DONTNEED)
-
-
 def pieces(array: Array) -> Iterator[Array]:
-    """The elements of a contiguous array in order, as vectors of at most `PIECE` elements, put aside after use."""
+    """The elements of a contiguous array in order, as vectors of at most `PIECE` elements."""
     flat = array.reshape(-1)
     for start in range(0, len(flat), PIECE):
         yield flat[start : start + PIECE]
-        put_aside(array)
+
+
+def _watched(pages: mmap.mmap) -> mmap.mmap:
+    """The same mapping; if it is large, its pages are given back from time to time."""
+    global _watcher  # noqa: PLW0603
+    if len(pages) >= LARGE:
+        _large.add(pages)
+        if _watcher != os.getpid():
+            _watcher = os.getpid()
+            threading.Thread(target=_give_back, name="mapped files", daemon=True).start()
+    return pages
+
+
+def _give_back() -> None:
+    """Give the pages of large mappings back whenever many are in memory, until there is no such mapping.
+
+    It needs no lock: should a mapping come just before the end, it starts a thread of its own.
+    """
+    global _watcher  # noqa: PLW0603
+    while True:
+        time.sleep(_INTERVAL)
+        if system.mapped_bytes() >= RESIDENT:
+            _give_back_now()
+        _watcher = 0
+        if not _large:
+            return
+        _watcher = os.getpid()
+
+
+def _give_back_now() -> None:
+    """Give the pages of large mappings back; when they are needed they are read again, as they were written."""
+    for pages in list(_large):
+        pages.madvise(mmap.MADV_DONTNEED)
 
 
 def _folder() -> Path:

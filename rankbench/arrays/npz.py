@@ -129,7 +129,6 @@ def write_npz(path: Path, arrays: Arrays) -> None:
             entry = _padded(f"{name}.npy", file.tell() if array.nbytes >= mapped.LARGE else None)
             with archive.open(entry, "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
-            mapped.put_aside(array)
 
 
 def _padded(name: str, place: int | None) -> ZipInfo:

@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux' prctl
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of new kernels and old ones
 
 _NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")  # the system counts guests in user and nice as well
 
@@ -196,6 +197,30 @@ def peak_bytes() -> int:
     except OSError:
         pass
     return int(psutil.Process().memory_info().rss)
+
+
+def mapped_bytes() -> int:
+    """How much of the mapped files of this process is in memory; 0 where the system does not tell."""
+    fields = _text("/proc/self/statm").split()
+    return int(fields[2]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
+
+
+def total_memory() -> int:
+    """The memory that this process can use: the machine's, or less where its container is limited."""
+    found = [int(psutil.virtual_memory().total)]
+    found += [int(text) for path in _LIMITS if (text := _text(path)).isdecimal()]
+    return min(found)
+
+
+def reserve(handle: int, size: int) -> None:
+    """Give an open file this size, and room for it on the disk: writing to its mapping without room ends the process.
+
+    Systems other than Linux only give it the size.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+    else:  # pragma: no cover: only on systems other than Linux
+        os.ftruncate(handle, size)
 
 
 def usable_cores() -> int:

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbench.arrays.mapped import put_aside
 from rankbench.core.contract import Flags, Floats, Int32s, Int64s
 from rankbench.data.views import Ratings, View
 from rankbench.data.views.layout import blocks
@@ -42,7 +41,6 @@ class PairTasks:
             rows = Pattern(indptr=train.indptr, columns=train.items)
             level, levels = pairs_kernel.rank_values(ratings=train.rows, threads=threads)
             pairs = pairs_kernel.TaskPairs(rows=rows, level=level, levels=levels)
-            put_aside(train.values)  # from here on their levels are enough
             return cls(train.indptr, train.items, rows, pairs, np.asarray(levels > 1), threads)
         indptr, items, better, worse = pairs_kernel.place_pairs(comparisons=train.rows, n_items=train.n_items)
         rows = Pattern(indptr=indptr, columns=items)

@@ -63,7 +63,6 @@ class Materials:
         if self._view is None or self._view[:2] != (named.identity, number):
             memory, self._view = PeakMemory(), None  # the data set before is not needed any more
             self._view = named.identity, number, data_sets.load(named, self._seed, number)
-            mapped.put_aside(*pack(self._view[2]).values())
             self._data_peaks[named.identity] = Peak("data", memory.note("data"))
         return self._view[2]
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.arrays.mapped import zeros
 from rankbench.core.contract import (
     Determinism,
     Executor,
@@ -251,7 +252,7 @@ class Part:
         self.solver, self.train, self.rng, self.threads = site.solver, train, rng, site.threads
         self.per_user = np.diff(train.indptr)
         self.users, self.items = np.abs(start(rng, self.per_user, site.solver.rank)), site.items
-        self.duals = np.zeros(len(train), np.float32)  # the users' half, one per comparison
+        self.duals = zeros(len(train), np.float32)  # the users' half, one per comparison
         self.box = kernel.Box(ridge=_ridge(site.solver), upper=_upper(site.solver))
         self.plan: _Plan  # the items' half, with its duals
         self.tasks: kernel.TaskRecords  # the same as the kernels take it

@@ -1,24 +1,37 @@
 """Arrays in files: what is large is mapped and not read, holds the same numbers, and leaves no file behind."""
 
+import errno
+import gc
+import os
+import threading
+import time
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
+import psutil
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbench.arrays import mapped
-from rankbench.arrays.mapped import Pile, home_of, pieces, put_aside
+from rankbench.arrays.mapped import Pile, home_of, pieces, zeros
 from rankbench.arrays.npz import fingerprint, is_sealed, map_npz, pack, read_npz, write_npz
+from rankbench.core import system
 from rankbench.core.errors import UserError
 from rankbench.data import load
 from rankbench.data.splits import split
 from rankbench.data.views import Comparisons, Ratings, view_of
 from rankbench.data.views import layout as views_module
 from rankbench.data.views.layout import blocks
+from rankbench.execution.training import fit
+from rankbench.metrics import per_user
 from rankbench.planning.materials import packed, read_split, write_split
+from rankbench.solvers import SOLVERS
 
 DATA = "lookalike:ml-10m[ratings=3000]"
 
@@ -63,13 +76,94 @@ def test_a_pile_without_room_is_one_line(small, monkeypatch):
         Pile(np.int32).add(np.arange(100))
 
 
-def test_pages_that_are_put_aside_come_back(small):
+def test_an_array_is_read_in_pieces(small):
     pile = Pile(np.int32)
     pile.add(np.arange(5000))
-    found = pile.array()
-    put_aside(found, np.arange(3), None)
-    assert np.concatenate(list(pieces(found))).tolist() == list(range(5000))
-    assert found.sum() == 5000 * 4999 // 2
+    assert np.concatenate(list(pieces(pile.array()))).tolist() == list(range(5000))
+
+
+def in_file(array: np.ndarray) -> bool:
+    """Whether a file holds an array to work in."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array.base, memoryview)
+
+
+@pytest.mark.parametrize("shape", [2500, (25, 100)])
+def test_a_large_array_to_work_in_is_a_file_without_a_name(small, monkeypatch, shape):
+    monkeypatch.setattr(system, "total_memory", lambda: 8 * 10_000)
+    found, others = zeros(shape, np.float32), [zeros(2499, np.float32), zeros(0, np.int64)]
+    assert in_file(found) and not any(map(in_file, others)) and list(small.iterdir()) == []
+    assert found.shape == np.zeros(shape).shape and found.dtype == np.float32 and not found.any()
+    assert found.flags.writeable and not is_sealed(found)
+
+
+def test_a_small_array_stays_in_memory_however_small_the_machine(monkeypatch):
+    monkeypatch.setattr(system, "total_memory", lambda: 800)
+    assert not in_file(zeros(2500, np.float32))
+
+
+def test_an_array_to_work_in_without_room_is_one_line(small, monkeypatch):
+    monkeypatch.setattr(system, "total_memory", lambda: 0)
+    monkeypatch.setattr(system, "reserve", Mock(side_effect=OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(UserError, match=r"cannot write to .*: No space left.*make room there, or set TMPDIR"):
+        zeros(1000, np.int64)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition holds, for at most a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def watchers() -> list[threading.Thread]:
+    """The threads that give pages of mapped files back."""
+    return [thread for thread in threading.enumerate() if thread.name == "mapped files"]
+
+
+def test_pages_are_given_back_while_there_are_large_files_and_come_back_as_they_were(small, monkeypatch):
+    monkeypatch.setattr(mapped, "_INTERVAL", 0.01)
+    monkeypatch.setattr(system, "total_memory", lambda: 0)
+    monkeypatch.setattr(system, "mapped_bytes", lambda: mapped.RESIDENT)
+    read, written = Pile(np.int64), zeros(1 << 20, np.int64)
+    read.add(np.arange(1 << 20))
+    read = read.array()
+    written[:] = read
+    assert in_file(written) and home_of(read) is not None
+    until(lambda: resident(small) < 1 << 20)
+    np.testing.assert_array_equal(written, read)
+    np.testing.assert_array_equal(read, np.arange(1 << 20))
+    assert len(watchers()) == 1
+    del read, written
+    gc.collect()
+    until(lambda: not watchers())
+
+
+def resident(folder: Path) -> int:
+    """How many bytes of mapped files of this folder are in memory, those without a name among them."""
+    return sum(entry.rss for entry in psutil.Process().memory_maps() if entry.path.startswith(str(folder)))
+
+
+def test_pages_stay_while_few_are_in_memory(small, monkeypatch):
+    monkeypatch.setattr(mapped, "_INTERVAL", 0.01)
+    monkeypatch.setattr(system, "total_memory", lambda: 0)
+    monkeypatch.setattr(system, "mapped_bytes", lambda: mapped.RESIDENT - 1)
+    written = zeros(1 << 20, np.int64)
+    written[:] = 1
+    time.sleep(0.1)
+    assert resident(small) >= written.nbytes
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_watches_its_own_files(small, monkeypatch):
+    monkeypatch.setattr(system, "total_memory", lambda: 0)
+    kept = zeros(1000, np.int64)
+    child = os.fork()
+    if not child:
+        os._exit(0 if in_file(zeros(1000, np.int64)) and len(watchers()) == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0 and in_file(kept)
 
 
 def test_an_array_in_another_buffer_is_not_ours():
@@ -190,6 +284,33 @@ def test_mapped_data_and_its_splits_have_the_same_bits(small, name):
     assert home_of(load(DATA).items) and fingerprint(load(DATA)) == fingerprint(whole)
     assert found.hash == back.hash == expected.hash
     assert not any(path.name != "split.npz" for path in small.iterdir())
+
+
+@pytest.mark.parametrize(
+    "solver", ["altsvm", "altsvm[partitions=2]", "altsvm[schedule=random]", "sgd[schedule=tournament]"]
+)
+def test_what_a_solver_keeps_of_each_row_in_a_file_gives_the_same_bits(small, monkeypatch, solver):
+    train = split(load(DATA), "n-per-user[n=5,least=3]").train.comparisons()
+    asked = []
+    monkeypatch.setattr(system, "total_memory", lambda: asked.append(0) or 0)
+    found = fingerprint(fit(SOLVERS.make(solver), train, steps=4))
+    monkeypatch.setattr(mapped, "LARGE", 1 << 27)
+    assert asked and fingerprint(fit(SOLVERS.make(solver), train, steps=4)) == found
+
+
+def test_comparisons_are_evaluated_block_by_block(small, monkeypatch):
+    ratings = split(load(DATA), "n-per-user[n=5,least=3]")
+    train, test = (part.comparisons() for part in (ratings.train, ratings.test))
+    model, names = (
+        fit(SOLVERS.make("sgd"), train, steps=2),
+        ["pairwise-error", "pairwise-error[average=pairs]", "log-loss"],
+    )
+    found = per_user(model, test, names)
+    monkeypatch.setattr(views_module, "PIECE", 1 << 22)
+    whole = per_user(model, test, names)
+    assert len(list(blocks(test.indptr))) == 1 and len(whole) == 3
+    for name, values in whole.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_features_that_both_parts_share_are_written_once(small):

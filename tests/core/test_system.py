@@ -108,6 +108,29 @@ def _refused(*arguments, **more):
     raise PermissionError(13, "Permission denied")
 
 
+@pytest.mark.parametrize(("limits", "found"), [(["1000"], 1000), (["max", "9" * 19], 5000), ([], 5000)])
+def test_the_memory_is_the_machines_or_what_a_container_leaves(tmp_path, monkeypatch, limits, found):
+    for number, text in enumerate(limits):
+        (tmp_path / f"{number}").write_text(f"{text}\n")
+    monkeypatch.setattr(system, "_LIMITS", [str(tmp_path / f"{number}") for number in range(3)])
+    monkeypatch.setattr(system.psutil, "virtual_memory", lambda: SimpleNamespace(total=5000))
+    assert system.total_memory() == found
+
+
+def test_mapped_files_count_where_the_system_tells(monkeypatch):
+    assert system.mapped_bytes() > 0
+    assert system.mapped_bytes() == pytest.approx(psutil.Process().memory_info().shared, rel=0.1)
+    monkeypatch.setattr(system, "_text", lambda _: "")
+    assert system.mapped_bytes() == 0
+
+
+def test_a_reserved_file_has_its_size_and_its_room(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        system.reserve(file.fileno(), 1 << 20)
+        about = os.fstat(file.fileno())
+    assert about.st_size == 1 << 20 and about.st_blocks * 512 >= 1 << 20
+
+
 def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monkeypatch):
     def absent(*arguments, **more):
         raise FileNotFoundError(2, "No such file or directory")

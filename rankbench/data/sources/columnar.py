@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rankbench.arrays.distinct import distinct
-from rankbench.arrays.mapped import Pile, pieces, put_aside
+from rankbench.arrays.mapped import Pile, pieces
 from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
@@ -265,7 +265,6 @@ def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
         values.add(rows.values[chosen][kept])
         if rows.times is not None:
             times.add(rows.times[chosen][kept])
-        put_aside(rows.items, rows.values, rows.times)
     more: dict[str, Any] = {"user_ids": rows.user_ids, "item_ids": rows.item_ids}
     dated = None if rows.times is None else times.array()
     return Ratings(np.array(ends), items.array(), values.array(), n_items, times=dated, **more)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from rankbench.arrays.mapped import put_aside
 from rankbench.arrays.npz import LARGEST, Arrays, sealed, unpack
 from rankbench.core.brief import Facts, as_html
 from rankbench.core.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
@@ -103,7 +102,6 @@ class Ratings:
             changes = np.concatenate([[0], np.cumsum(np.diff(self.values[rows]) != 0)])
             some = np.diff(starts) > 0
             found[users][some] = changes[starts[1:][some] - 1] > changes[starts[:-1][some]]
-        put_aside(self.values)
         return found
 
     def __repr__(self) -> str:

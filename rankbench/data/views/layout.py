@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays.mapped import PIECE, Pile, pieces, put_aside
+from rankbench.arrays.mapped import PIECE, Pile, pieces
 from rankbench.arrays.npz import LARGEST, Array, is_sealed, sealed
 from rankbench.arrays.soundness import first_unwritable
 from rankbench.core.contract import Flags, Floats, Int64s, Ints
@@ -159,7 +159,6 @@ def check_ascending(indptr: Ints, items: Ints) -> None:
         wrong = np.diff(items[rows]) <= 0
         borders = indptr[users.start + 1 : users.stop] - rows.start - 1  # to the next user the items may decrease
         wrong[borders[(borders >= 0) & (borders < len(wrong))]] = False
-        put_aside(items)
         if wrong.any():
             _complain_of_order(indptr, items, rows.start + int(np.flatnonzero(wrong)[0]) + 1)
 
@@ -229,5 +228,4 @@ def where(indptr: Int64s, mask: Flags, columns: Sequence[Array]) -> tuple[Int64s
         )
         for pile, column in zip(piles, columns, strict=True):
             pile.add(column[rows][mask[rows]])
-        put_aside(*columns)
     return kept, [sealed(pile.array()) for pile in piles]
