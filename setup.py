@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what only building needs is imported where it is used: a test loads this file without it
     from setuptools import Extension
+    from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("RANKBENCH_DEBUG_KERNELS") == "1"
 SANITIZE = os.environ.get("RANKBENCH_SANITIZE") == "1"
@@ -156,9 +157,9 @@ def digest(folder: Path, recipe: Mapping[str, Any]) -> str:
     return found.hexdigest()[:16]
 
 
-def written(recipe: Mapping[str, Any]) -> str:
-    """The path of a file that is newer than the kernels where they were built by another recipe."""
-    path, text = Path("build", "recipe.json"), json.dumps(recipe, indent=1)
+def written(name: str, text: str) -> str:
+    """The path of a file in build/ with this text, which is newer than the kernels if the text was another one."""
+    path = Path("build", name)
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -185,7 +186,7 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
     from setuptools import Extension
 
     sources = sorted(Path("pyx").rglob("*.pyx"))
-    recipe_file = written(recipe)
+    recipe_file = written("recipe.json", json.dumps(recipe, indent=1))
     built = [
         Extension(
             module_of(path),
@@ -199,11 +200,9 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
         for path in sources
     ]
     (teller,) = (extension for extension in built if extension.name.endswith(".build_info"))
-    teller.define_macros.append(("RANKBENCH_DIGEST", f'"{digest(Path("pyx"), recipe)}"'))
-    teller.depends = [
-        recipe_file,
-        *(path.as_posix() for path in files_of(Path("pyx"))),
-    ]  # a change of any kernel changes the digest
+    made = digest(Path("pyx"), recipe)
+    teller.define_macros.append(("RANKBENCH_DIGEST", f'"{made}"'))
+    teller.depends = [recipe_file, written("digest", made)]  # a change of any kernel changes the digest
     if levels() == LEVELS:
         teller.define_macros.append(("RANKBENCH_LEVELS", None))
     return built
@@ -298,17 +297,39 @@ def translated(kernels: "list[Extension]", recipe: Mapping[str, Any]) -> "list[E
     return fresh + made
 
 
+def builder() -> "type[build_ext]":
+    """What builds kernels: one that lies in the source tree already, and is newer than its C code, is taken as it is.
+
+    setuptools itself looks into a folder that is a new one each time pip installs the package in place.
+    """
+    from setuptools.command.build_ext import build_ext
+    from setuptools.modified import newer_group
+
+    class Build(build_ext):
+        def build_extension(self, ext: "Extension") -> None:
+            here, wanted = Path(self.get_ext_filename(ext.name)), Path(self.get_ext_fullpath(ext.name))
+            if here.exists() and not newer_group([*ext.sources, *ext.depends], str(here)):
+                wanted.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(here, wanted)
+            else:
+                super().build_extension(ext)
+
+    return Build
+
+
 def main() -> None:
     """Build what the command line, or pip, asks for."""
     from setuptools import setup
 
-    kernels = []
+    kernels: list[Extension] = []
+    commands: dict[str, type[build_ext]] = {}
     if not {"sdist", "egg_info", "dist_info"}.intersection(sys.argv):  # those need no C
         given = recipe()
         asked = extensions(given)
         kernels = translated([*asked, runtime(asked[0])], given)
         kernels += at_levels(kernels)
-    setup(ext_modules=kernels, options={"build_ext": {"parallel": os.cpu_count()}})
+        commands["build_ext"] = builder()
+    setup(ext_modules=kernels, cmdclass=commands, options={"build_ext": {"parallel": os.cpu_count()}})
 
 
 if __name__ == "__main__":  # so it is for pip too; a test loads this file and builds nothing

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
 from io import BytesIO
@@ -44,21 +43,16 @@ def built(commit: str) -> Path:
 
 
 def _take_over(folder: Path) -> None:
-    """Put into a tree what was built here, with times by which only kernels whose sources differ are built again."""
-    for path in (path for path in (folder / "pyx").rglob("*") if path.is_file()):
-        ours = ROOT / path.relative_to(folder)
-        if ours.is_file() and ours.read_bytes() == path.read_bytes():
-            shutil.copystat(ours, path)
-        else:
-            os.utime(path)
-    for name in ("levels", "release"):  # the C code
-        if (ROOT / "build" / name).exists():
-            shutil.copytree(ROOT / "build" / name, folder / "build" / name)
-    if (recipe := ROOT / "build" / "recipe.json").exists():
-        shutil.copy2(recipe, folder / "build" / recipe.name)
-    library = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    """Put into a tree what was built here: only kernels whose sources differ are built again."""
+    for name in ("release", "recipe.json", "digest"):  # the C code, and how it was made
+        path = ROOT / "build" / name
+        if path.is_dir():
+            shutil.copytree(path, folder / "build" / name)
+        elif path.exists():
+            (folder / "build").mkdir(exist_ok=True)
+            shutil.copy2(path, folder / "build" / name)
     for path in (ROOT / "rankbench" / "kernels").rglob("*.so"):
-        kernel = library / path.relative_to(ROOT)
+        kernel = folder / path.relative_to(ROOT)
         kernel.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, kernel)
 

@@ -105,12 +105,39 @@ def test_only_kernels_that_are_to_be_debugged_hold_what_a_debugger_reads(setup_p
     assert setup_py.symbols() == []
 
 
-def test_the_c_code_of_a_kernel_tells_what_it_includes_and_only_the_digest_needs_all(setup_py, kernels, monkeypatch):
+def test_only_the_kernel_that_tells_the_digest_is_built_again_when_another_changes(setup_py, kernels, monkeypatch):
     monkeypatch.chdir(shutil.move(kernels, kernels.parent / "pyx").parent)
     found = {extension.name: set(extension.depends) for extension in setup_py.extensions(setup_py.recipe())}
-    every = found.pop("rankbench.kernels.build_info")
+    assert found.pop("rankbench.kernels.build_info") == {"build/recipe.json", "build/digest"}
     assert all(depends == {"build/recipe.json"} for depends in found.values())
-    assert every == {"build/recipe.json", *(f"pyx/{name}" for name in SOURCES)}
+
+
+def test_a_file_beside_the_kernels_is_new_only_if_its_text_is(setup_py, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Path(setup_py.written("digest", "one"))
+    os.utime(path, (1e9, 1e9))
+    assert setup_py.written("digest", "one") == "build/digest" and path.stat().st_mtime == 1e9
+    setup_py.written("digest", "other")
+    assert path.read_text() == "other" and path.stat().st_mtime > 1e9
+
+
+@pytest.mark.parametrize(("built", "made"), [(2e9, ["copied"]), (1e9, ["compiled"]), (None, ["compiled"])])
+def test_a_kernel_in_the_tree_is_taken_if_it_is_newer_than_its_c_code(setup_py, tmp_path, monkeypatch, built, made):
+    ours = pytest.importorskip("setuptools.command.build_ext", reason="only what builds the kernels needs it").build_ext
+    from setuptools import Distribution, Extension
+
+    monkeypatch.chdir(tmp_path)
+    done = []
+    monkeypatch.setattr(ours, "build_extension", lambda self, ext: done.append("compiled"))
+    monkeypatch.setattr(setup_py.shutil, "copy2", lambda *_: done.append("copied"))
+    command = setup_py.builder()(Distribution())
+    command.ensure_finalized()
+    for name, time in {"a.c": 1.5e9, "recipe.json": 1.5e9, command.get_ext_filename("a"): built}.items():
+        if time is not None:
+            Path(name).touch()
+            os.utime(name, (time, time))
+    command.build_extension(Extension("a", ["a.c"], depends=["recipe.json"]))
+    assert done == made
 
 
 def test_what_kernels_share_is_built_again_where_they_are_and_where_the_check_of_arrays_changes(setup_py):
