@@ -177,3 +177,20 @@ def test_a_tree_beside_the_checkout_takes_over_what_was_built(tool, monkeypatch,
     trees._take_over(beside)
     found = [beside / name for name in names]
     assert all(path.read_text() == "made" and path.stat().st_mtime == 1e9 for path in found)
+
+
+def test_what_was_built_for_a_commit_is_there_for_the_next(tool, tmp_path):
+    wheel, sources, kept = tool("wheel"), tmp_path / "sources", tmp_path / "env" / "kept"
+    names = ["build/release/pyx/solvers/sgd.c", "build/recipe.json", "build/lib.linux/rankbench/kernels/sgd.so"]
+    for name in [*names, "build/temp.linux/sgd.o", "setup.py"]:
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        (sources / name).write_text(name)
+        os.utime(sources / name, (1e9, 1e9))
+    wheel.take_over(kept, sources)
+    wheel.keep(sources, kept)
+    (sources / "build").rename(tmp_path / "gone")
+    wheel.take_over(kept, sources)
+    found = {path.relative_to(sources).as_posix(): path for path in sources.rglob("*") if path.is_file()}
+    assert set(found) == {"setup.py", *names[:2], "rankbench/kernels/sgd.so"}
+    assert found["rankbench/kernels/sgd.so"].read_text() == names[2]
+    assert all(path.stat().st_mtime == 1e9 for path in found.values())
