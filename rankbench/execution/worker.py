@@ -201,7 +201,7 @@ def rng_of(cell: Cell) -> np.random.Generator:
 def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ended:
     """The last message of a training that did not raise an exception."""
     model = last.step.model
-    unscored, lost = _without_score(model, split.test, train)
+    unscored, lost = without_score(model, split.test, train)
     reason = lost or objective_lost(last)
     per_user = found.values | {pairs_of(label): pairs for label, pairs in found.pairs.items()}
     return Ended(
@@ -251,7 +251,7 @@ def _counted(values: Floats) -> Counted:
     return Counted(len(values) - left_out, left_out)
 
 
-def _without_score(model: Model, test: View, train: View) -> tuple[float, str | None]:
+def without_score(model: Model, test: View, train: View) -> tuple[float, str | None]:
     """The share of held-out items that the model scores NaN for their user, and why it is of no use if it should not.
 
     It should not where it was trained on both the user and the item.
