@@ -31,10 +31,12 @@ def triples(seed, n_users, n_items, share):
 
 @pytest.mark.parametrize("kind", ["ratings", "comparisons"])
 def test_missing_scores_are_counted_and_those_that_should_be_there_are_an_error(blocks_of, kind):
-    rng, users, items = triples(0, 20, 15, 0.4)
+    rng, users, items = triples(0, 20, 15, 0.5)
     kept = (users % 5 > 0) & (items < 12)  # the others are in no training row
-    values = np.where(users == 7, 3.0, rng.integers(1, 4, len(users)))  # user 7 has no order
-    scores = np.where(rng.random((20, 15)) < 0.2, np.nan, 0.0)
+    alike = users[kept & (items == 11)][0]  # the ratings of one user are equal; and nobody else has rated item 11
+    kept &= (items < 11) | (users == alike)
+    values = np.where(users == alike, 3.0, rng.integers(1, 4, len(users)))
+    scores = np.where((rng.random((20, 15)) < 0.2) | (np.arange(15) == 11), np.nan, 0.0)
     if kind == "ratings":
         train = Ratings.from_triples(users[kept], items[kept], values[kept], 20, 15)
         test = Ratings.from_triples(users, items, values, 20, 15)
