@@ -303,12 +303,12 @@ def builder() -> "type[build_ext]":
     setuptools itself looks into a folder that is a new one each time pip installs the package in place.
     """
     from setuptools.command.build_ext import build_ext
-    from setuptools.modified import newer_group
 
     class Build(build_ext):
         def build_extension(self, ext: "Extension") -> None:
             here, wanted = Path(self.get_ext_filename(ext.name)), Path(self.get_ext_fullpath(ext.name))
-            if here.exists() and not newer_group([*ext.sources, *ext.depends], str(here)):
+            newest = max(Path(name).stat().st_mtime for name in [*ext.sources, *ext.depends])
+            if here.exists() and here.stat().st_mtime >= newest:
                 wanted.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(here, wanted)
             else:
