@@ -23,20 +23,25 @@ def commit_of(name: str) -> str:
 
 
 def changed_kernels(commit: str) -> list[str]:
-    """The files of kernels, and of how they are built, that differ between a commit and the checkout."""
-    command = ["git", "diff", "--name-only", commit, "--", "pyx", "setup.py"]
+    """The files of kernels that differ between a commit and the checkout."""
+    command = ["git", "diff", "--name-only", commit, "--", "pyx"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def built(commit: str) -> Path:
-    """The folder of a commit with its kernels, which is kept for the next time."""
-    folder = BUILT / commit[:12]
+def built(commit: str, as_here: bool = False) -> Path:
+    """The folder of a commit with its kernels, which is kept for the next time; `as_here`: by the checkout's setup.py.
+
+    Then only those kernels are compiled that differ, whatever that commit's own setup.py would do.
+    """
+    folder = BUILT / f"{commit[:12]}{'-as-here' * as_here}"
     if not (folder / ".built").exists():
-        print(f"building those kernels of {commit[:12]} that differ, which may take minutes", file=sys.stderr)
+        print(f"building the kernels of {commit[:12]}, which may take minutes", file=sys.stderr)
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
         _take_over(folder)
+        if as_here:
+            shutil.copy2(ROOT / "setup.py", folder)
         _build(folder, commit)
         (folder / ".built").touch()
     return folder
