@@ -195,7 +195,7 @@ def extensions(recipe: Mapping[str, Any]) -> "list[Extension]":
             define_macros=list(recipe["macros"]),
             extra_compile_args=[*recipe["compile flags"], *symbols()],
             extra_link_args=recipe["link flags"],
-            depends=[recipe_file],  # cythonize knows which .pxd files a kernel includes, and writes its C code anew
+            depends=[recipe_file],  # not what it includes: if that changes, its C code is written anew
         )
         for path in sources
     ]

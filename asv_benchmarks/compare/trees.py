@@ -9,6 +9,10 @@ import zipfile
 from io import BytesIO
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from build_wheel import copy_built
+
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "compare"
 
@@ -39,27 +43,12 @@ def built(commit: str, as_here: bool = False) -> Path:
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
-        _take_over(folder)
+        copy_built(ROOT, ROOT, folder)
         if as_here:
             shutil.copy2(ROOT / "setup.py", folder)
         _build(folder, commit)
         (folder / ".built").touch()
     return folder
-
-
-def _take_over(folder: Path) -> None:
-    """Put into a tree what was built here: only kernels whose sources differ are built again."""
-    for name in ("release", "recipe.json", "digest"):  # the C code, and how it was made
-        path = ROOT / "build" / name
-        if path.is_dir():
-            shutil.copytree(path, folder / "build" / name)
-        elif path.exists():
-            (folder / "build").mkdir(exist_ok=True)
-            shutil.copy2(path, folder / "build" / name)
-    for path in (ROOT / "rankbench" / "kernels").rglob("*.so"):
-        kernel = folder / path.relative_to(ROOT)
-        kernel.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, kernel)
 
 
 def _build(folder: Path, commit: str) -> None:

@@ -165,32 +165,17 @@ def test_a_registry_that_does_not_answer_is_one_line(tool, monkeypatch, tmp_path
         offline.main(tmp_path)
 
 
-def test_a_tree_beside_the_checkout_takes_over_what_was_built(tool, monkeypatch, tmp_path):
-    trees, here, beside = tool("trees"), tmp_path / "here", tmp_path / "beside"
-    monkeypatch.setattr(trees, "ROOT", here)
-    beside.mkdir()
-    names = ("build/release/pyx/first.c", "build/recipe.json", "rankbench/kernels/solvers/first.so")
-    for name in names:
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_text("made")
-        os.utime(here / name, (1e9, 1e9))
-    trees._take_over(beside)
-    found = [beside / name for name in names]
-    assert all(path.read_text() == "made" and path.stat().st_mtime == 1e9 for path in found)
-
-
-def test_what_was_built_for_a_commit_is_there_for_the_next(tool, tmp_path):
-    wheel, sources, kept = tool("wheel"), tmp_path / "sources", tmp_path / "env" / "kept"
-    names = ["build/release/pyx/solvers/sgd.c", "build/recipe.json", "build/lib.linux/rankbench/kernels/sgd.so"]
-    for name in [*names, "build/temp.linux/sgd.o", "setup.py"]:
-        (sources / name).parent.mkdir(parents=True, exist_ok=True)
-        (sources / name).write_text(name)
-        os.utime(sources / name, (1e9, 1e9))
-    wheel.take_over(kept, sources)
-    wheel.keep(sources, kept)
-    (sources / "build").rename(tmp_path / "gone")
-    wheel.take_over(kept, sources)
-    found = {path.relative_to(sources).as_posix(): path for path in sources.rglob("*") if path.is_file()}
-    assert set(found) == {"setup.py", *names[:2], "rankbench/kernels/sgd.so"}
-    assert found["rankbench/kernels/sgd.so"].read_text() == names[2]
-    assert all(path.stat().st_mtime == 1e9 for path in found.values())
+def test_what_was_built_of_a_tree_is_there_for_another_with_its_times(tool, tmp_path):
+    tree, kept, other = (tmp_path / name for name in ("tree", "kept", "other"))
+    code, recipe = "build/release/pyx/solvers/sgd.c", "build/recipe.json"
+    for name in (code, recipe, "build/lib.linux/rankbench/kernels/sgd.so", "build/temp.linux/sgd.o", "setup.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("made")
+        os.utime(tree / name, (1e9, 1e9))
+    copy_built = tool("build_wheel").copy_built
+    copy_built(kept, kept, tree)  # nothing is kept at first
+    copy_built(tree, tree / "build" / "lib.linux", kept)
+    copy_built(kept, kept, other)
+    found = {path.relative_to(other).as_posix(): path for path in other.rglob("*") if path.is_file()}
+    assert set(found) == {code, recipe, "rankbench/kernels/sgd.so"}
+    assert all(path.read_text() == "made" and path.stat().st_mtime == 1e9 for path in found.values())
