@@ -16,7 +16,7 @@ NAMES = ("release", "recipe.json", "digest")  # in build/: the C code, and what 
 
 
 def copy_built(tree: Path, installed: Path, to: Path) -> None:
-    """Copy what was built of a tree into another: the C code, and the kernels, which lie below the folder `installed`."""
+    """Copy what was built of a tree into another: its C code, and its kernels, which lie below `installed`."""
     roots = [tree / "build" / name for name in NAMES]
     files = [(file, file.relative_to(tree)) for root in roots for file in (root, *root.rglob("*"))]
     files += [(file, file.relative_to(installed)) for file in (installed / "rankbench" / "kernels").rglob("*.so")]
