@@ -94,16 +94,16 @@ def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     return np.zeros(shape, dtype) if found is None else found
 
 
-def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """The same with any content, for who writes all of it."""
-    found = _in_file(shape, dtype)
+def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float = SHARE) -> Array:
+    """The same with any content, for who writes all of it; `share` is what counts as a large part of the memory."""
+    found = _in_file(shape, dtype, share)
     return np.empty(shape, dtype) if found is None else found
 
 
-def _in_file(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array | None:
+def _in_file(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float = SHARE) -> Array | None:
     """An array of zeros in a file, or None if it is small for this machine."""
     size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
-    if size < LARGE or size < SHARE * system.total_memory():
+    if size < LARGE or size < share * system.total_memory():
         return None
     with writing_to(_folder(), _ROOM), tempfile.TemporaryFile(dir=_folder()) as file:
         system.reserve(file.fileno(), size)

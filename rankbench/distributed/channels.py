@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from rankbench.arrays.mapped import empty
+
 Address: TypeAlias = tuple[str, int]
 Blob: TypeAlias = bytes | bytearray | memoryview
 
@@ -44,11 +48,11 @@ class Channel:
             raise PeerGone from error
         return len(head) + sum(map(len, blobs))
 
-    def receive(self) -> list[bytearray]:
-        """Wait for a message."""
+    def receive(self) -> list[Blob]:
+        """Wait for a message; large blobs of it, which hold rows of data, are kept in files."""
         (count,) = _NUMBER.unpack(self._exactly(_NUMBER.size))
         sizes = struct.unpack(f"!{count}Q", self._exactly(count * _NUMBER.size))
-        return [self._exactly(size) for size in sizes]
+        return [self._filled(empty(size, np.uint8, share=0).data) for size in sizes]
 
     def close(self) -> None:
         """Close the connection; a thread that waits for a message gets `PeerGone`."""
@@ -56,18 +60,21 @@ class Channel:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _exactly(self, size: int) -> bytearray:
-        found = bytearray(size)
-        view, filled = memoryview(found), 0
+    def _exactly(self, size: int) -> bytes:
+        return bytes(self._filled(memoryview(bytearray(size))))
+
+    def _filled(self, blob: memoryview) -> memoryview:
+        """A blob whose bytes have come through the connection."""
+        filled = 0
         try:
-            while filled < size:
-                read = self._socket.recv_into(view[filled:])
+            while filled < len(blob):
+                read = self._socket.recv_into(blob[filled:])
                 if not read:
                     raise PeerGone
                 filled += read
         except OSError as error:
             raise PeerGone from error
-        return found
+        return blob
 
 
 def listening_at(host: str) -> socket.socket:

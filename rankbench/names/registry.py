@@ -1,6 +1,7 @@
 """Registries that map names to classes: built-in entries, installed plug-ins and the user's own files."""
 
 import importlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
@@ -108,7 +109,7 @@ class Registry:
 
     def offers(self, home: str) -> bool:
         """Whether a location `module:Class` is that of a built-in entry or of an installed plug-in."""
-        return home in self.entries.values() or any(point.value == home for point in entry_points(group=self.group))
+        return home in (*self.entries.values(), *self._plugins.values())
 
     def find(self, name: str) -> type:
         """The class of a name: built in, from a plug-in, or from a user's file (`path/to/file.py:Class`)."""
@@ -139,11 +140,8 @@ class Registry:
             path, _, attribute = name.rpartition(":")
             class_from_file(name, self.kind)  # so that an error quotes the path as the user wrote it
             return f"{Path(path).resolve()}:{attribute}"
-        key = _key(name)
-        if key in self.entries:
-            return self.entries[key]
-        for point in entry_points(group=self.group, name=key):
-            return point.value
+        if found := {**self._plugins, **self.entries}.get(_key(name)):
+            return found
         if f"{name}:" in self._keys():
             raise self._without_argument(f"{name}:")
         if name.endswith(".py"):
@@ -155,7 +153,12 @@ class Registry:
 
     def _keys(self) -> set[str]:
         """All keys of the registry, plug-ins included; a key that ends in a colon needs an argument."""
-        return {*self.entries, *(point.name for point in entry_points(group=self.group))}
+        return {*self.entries, *self._plugins}
+
+    @property
+    def _plugins(self) -> dict[str, str]:
+        """The names that installed packages announce, with their locations `module:Class`."""
+        return announced(self.group, tuple(sys.path))
 
     def _placeholder(self, key: str) -> str:
         return key + (_first_field(self.find(key)) or "value").upper()
@@ -184,6 +187,12 @@ class Registry:
         known = _choices(cls, first) if first else []
         which = f", with one of {', '.join(known)}" if known else ""
         return UserError(f"{self.kind} {key!r} needs an argument after the colon: use {self._placeholder(key)}{which}")
+
+
+@lru_cache(maxsize=16)
+def announced(group: str, path: tuple[str, ...]) -> dict[str, str]:
+    """The entry points of a group and their values; all packages on this path of Python are read, but once only."""
+    return {point.name: point.value for point in reversed(list(entry_points(group=group)))}
 
 
 def class_at(home: str, kind: str = "class") -> type:

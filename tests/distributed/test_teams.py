@@ -1,6 +1,7 @@
 """Teams of processes: what they compute has the bits of one process, and a lost member ends the training."""
 
 import json
+import mmap
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import pytest
 from solvers.contract import STEPS, ratings, scores
 
 import rankbench
+from rankbench.arrays import mapped
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Executor
@@ -23,7 +25,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.views import offer
 from rankbench.distributed import channels, teams
-from rankbench.distributed.channels import PeerGone, accepted, connected_to, listening_at, read, written
+from rankbench.distributed.channels import Channel, PeerGone, accepted, connected_to, listening_at, read, written
 from rankbench.distributed.in_process import InProcess
 from rankbench.distributed.teams import Entrance, Member, PartsLost, Team, below, parts_below, parts_of_member
 from rankbench.solvers.altsvm import AltSVM
@@ -289,6 +291,31 @@ def test_arrays_travel_as_they_are():
         np.testing.assert_array_equal(found, content)
         assert content is not sealed or not found.flags.writeable
     assert read([bytearray(blob) for blob in written(sealed.copy())]).flags.writeable
+
+
+def test_large_arrays_that_come_are_kept_in_files(monkeypatch, tmp_path):
+    """A worker that gets its part of the rows need not have the memory for them; the memory's size does not matter."""
+    monkeypatch.setattr(mapped, "LARGE", 200)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    sent = {"few": np.arange(3), "many": np.arange(100.0)}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = Channel(socket.create_connection(server.getsockname()))
+        far = Channel(server.accept()[0])
+    near.send(written(sent))
+    found = read(far.receive())
+    assert {name: array.tolist() for name, array in found.items()} == {k: v.tolist() for k, v in sent.items()}
+    assert {name: is_in_a_file(array) for name, array in found.items()} == {"few": False, "many": True}
+    found["many"] += 1
+    near.close()
+    far.close()
+
+
+def is_in_a_file(array):
+    """Whether an array lies in a mapped file."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return isinstance(array, mmap.mmap)
 
 
 def test_a_member_that_was_closed_while_somebody_connected_lets_him_go(monkeypatch):

@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from typing import ClassVar
 
 import numpy as np
@@ -47,8 +46,8 @@ def test_a_record_is_measured_user_by_user():
 
 
 def test_a_plug_in_is_found_by_its_name(monkeypatch):
-    point = EntryPoint("score-gap", f"{__name__}:Gap", "rankbench.metrics")
-    monkeypatch.setattr(registry, "entry_points", lambda **wanted: [point] if point.matches(**wanted) else [])
+    plugins = {"rankbench.metrics": {"score-gap": f"{__name__}:Gap"}}
+    monkeypatch.setattr(registry, "announced", lambda group, path: plugins.get(group, {}))
     record = metric("score-gap[least=5]")
     assert (record.label, record.better, record.version) == ("score-gap[least=5]", "higher", 3)
     assert record.formula == Gap.definition  # braces and all
