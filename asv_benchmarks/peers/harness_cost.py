@@ -48,16 +48,16 @@ def harness_cost(repeats: int) -> Iterator[Measure]:
     yield from _resumed()
 
 
-def _short_cells(repetitions: int) -> Experiment:
+def short_cells(repetitions: int) -> Experiment:
     """Three closed forms with fixed settings, which take a few milliseconds each."""
     solvers = ("mprank[C=30,form=primal]", "mprank[C=30,form=dual]", "mprank[C=1000,kernel=gaussian,width=0.4]")
     whole = load("cortes2007-unseen")
     return replace(whole, data=("magnitudes",), solvers=solvers, tune=None, repetitions=repetitions)
 
 
-def _longer_cells(repetitions: int) -> Experiment:
+def longer_cells(repetitions: int) -> Experiment:
     """Trainings that compute for half a second to a second each."""
-    cells = _short_cells(repetitions)
+    cells = short_cells(repetitions)
     solvers = ("altsvm[rank=10,lam=10]", "sgd[rank=10]", "sgd[rank=20]")
     data, splits = ("low-rank[users=1000,items=500,per_user=60]",), ("n-per-user[n=40,least=10]",)
     return replace(cells, data=data, splits=splits, solvers=solvers, metrics=("ndcg@10",), budget=Budget(steps=60))
@@ -69,10 +69,10 @@ def _cell(repeats: int) -> Measure:
     The process from which cells are forked starts once per run and takes about a third of a second; here it is
     started before the time is taken.
     """
-    experiment = _short_cells(repeats)
+    experiment = short_cells(repeats)
     with tempfile.TemporaryDirectory() as folder:
         for part in ("warm-up", "measured"):
-            run = _prepared(experiment, Path(folder, part))
+            run = prepared(experiment, Path(folder, part))
             elapsed = seconds(lambda run=run: run.execute(lambda event: None))
         results = run.study().results
     beyond = 1e3 * (elapsed - sum(result.seconds or 0.0 for result in results)) / len(results)
@@ -93,14 +93,14 @@ def _claim() -> Measure:
 
 def _on_a_cluster(repeats: int) -> Iterator[Measure]:
     """A cell's overhead on one local Dask worker, and how much faster two workers finish the same cells."""
-    kinds = {"short": _short_cells(max(repeats, 2)), "longer": _longer_cells(max(repeats, ENOUGH))}
+    kinds = {"short": short_cells(max(repeats, 2)), "longer": longer_cells(max(repeats, ENOUGH))}
     times: dict[tuple[str, int], float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for workers in (1, 2):
-            with _cluster(Path(folder, f"{workers}"), workers) as cluster:
+            with local_cluster(Path(folder, f"{workers}"), workers) as cluster:
                 for kind, experiment in kinds.items():
                     for part in ("warm-up", "measured"):
-                        run = _prepared(experiment, Path(folder, f"{workers}-{kind}-{part}"), cluster)
+                        run = prepared(experiment, Path(folder, f"{workers}-{kind}-{part}"), cluster)
                         times[kind, workers] = seconds(lambda run=run: run.execute(lambda event: None))
                     if workers == 1:
                         yield _beyond_solvers(kind, times[kind, workers], run.study().results)
@@ -118,7 +118,7 @@ def _beyond_solvers(kind: str, elapsed: float, results: Sequence[Result]) -> Mea
 
 
 @contextmanager
-def _cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+def local_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     """A local scheduler with so many worker processes."""
     folder.mkdir()
     file = folder / "scheduler.json"
@@ -149,7 +149,7 @@ def _resumed() -> Iterator[Measure]:
         file, out = Path(folder, "finished.toml"), Path(folder, "results")
         solvers = json.dumps([f"sgd[rank={rank}]" for rank in range(1, SOLVERS + 1)])[1:-1]
         file.write_text(FINISHED.format(solvers=solvers, repetitions=REPETITIONS))
-        run = _prepared(load(str(file)), out)
+        run = prepared(load(str(file)), out)
         for cell in run.plan.cells:
             run.keep(_made_up(cell, run), {})
         command = [sys.executable, "-m", "rankbench", "run", str(file), "--out", str(out), "-q"]
@@ -163,7 +163,7 @@ def _resumed() -> Iterator[Measure]:
     yield Measure(f"{what}: peak memory", "MB", usage.ru_maxrss / 1e3, at_most=500.0)
 
 
-def _prepared(experiment, out: Path, cluster: Cluster | None = None) -> Run:
+def prepared(experiment, out: Path, cluster: Cluster | None = None) -> Run:
     """A planned run with its results folder created."""
     store = ResultsFolder(out, print).store(experiment.name)
     materials = Materials(0, store.scratch)

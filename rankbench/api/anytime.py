@@ -14,6 +14,7 @@ from time import monotonic
 import psutil
 
 from rankbench.api.session import Session
+from rankbench.execution.forecast import estimate
 from rankbench.execution.run import Run, Tell, TimeIsUp
 from rankbench.experiments import Experiment
 from rankbench.own_data.contestants import tiers
@@ -144,8 +145,8 @@ def _missing(run: Run) -> str:
         return ""
     names = ", ".join(f"{name} ({len(found)} of {run.plan.experiment.repetitions} repetitions left)"
                       for name, found in repetitions.items())  # fmt: skip
-    seconds, unknown = run.estimate()
-    about = f"about {_words(seconds / run.conditions.jobs)}" if seconds else "an unknown time"
+    seconds, unknown = estimate(run)
+    about = f"about {_words(seconds)}" if seconds else "an unknown time"
     rest = f", without {unknown} trials and trainings of unknown length" if seconds and unknown else ""
     return f"not finished in the time: {names}; to go: {about}{rest} (--time none, or a longer one, goes on)"
 

@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from time import monotonic, sleep
 from typing import Literal, get_args
 from zlib import crc32
@@ -135,15 +134,10 @@ class Run:
         found = (self._stored.get(key) for key in cells)
         return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
 
-    def estimate(self) -> tuple[float, int]:
-        """Estimated seconds of all pending cells, from stored wall times of their solvers, and how many lack one."""
-        walls: dict[str, list[float]] = {}
-        for cell in (*self.plan.cells, *self.plan.trials):
-            if result := self.result(cell):
-                walls.setdefault(cell.solver.base, []).append(result.wall)
-        to_run = self.to_run
-        known = [median(walls[cell.solver.base]) for cell in to_run if cell.solver.base in walls]
-        return sum(known), len(to_run) - len(known)
+    @property
+    def places(self) -> int:
+        """How many cells run at a time."""
+        return max(1, self.workplace.places) if self.workplace else self.conditions.jobs
 
     def open(self) -> None:
         """Make the results folder, write the plan to it, and remove what processes that were killed have left."""
@@ -237,6 +231,11 @@ class Run:
         """The key of the trial that a trial starts from, and the file of its model."""
         return self.paths.start(cell, self._stored)
 
+    def runs_alone(self, cell: Cell) -> bool:
+        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
+        experiment, place = self.plan.experiment, cell.place
+        return _timed(cell) and (experiment.timed or experiment.has_published_seconds(place.data, place.split))
+
     def adopt(self, result: Result) -> None:
         """Add a result that was made by this run or, in the meantime, by another driver."""
         self._made.add(result.key)
@@ -297,20 +296,15 @@ class _Runner:
                 self.owner.adopt(result)
                 self.tell(Event("end", cell, result))
             else:
-                if self._alone(cell):
+                if self.owner.runs_alone(cell):
                     self._collect(until_below=1)
                 self.tell(Event("start", cell))
                 self.starts[cell.key], start = self.owner.start(cell)
                 task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
                 self.under_way[pool.submit(self.workplace.run, task, self.conditions.caps, self.stop)] = cell
-                self._collect(until_below=1 if self._alone(cell) else self.workplace.places + self.waiting)
+                self._collect(until_below=1 if self.owner.runs_alone(cell) else self.workplace.places + self.waiting)
         self._collect(until_below=1)
         return elsewhere
-
-    def _alone(self, cell: Cell) -> bool:
-        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
-        experiment, place = self.owner.plan.experiment, cell.place
-        return _timed(cell) and (experiment.timed or experiment.has_published_seconds(place.data, place.split))
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run read the cell's file, or None."""
@@ -334,7 +328,7 @@ class _Runner:
     def _keep(self, cell: Cell, ended: Ended, made_on: Machine) -> None:
         """Store the result of a cell."""
         made = self.owner.materials.peaks(cell.place)
-        beside = self.conditions.jobs > 1 and not self._alone(cell)
+        beside = self.conditions.jobs > 1 and not self.owner.runs_alone(cell)
         result = result_of(cell, ended, made_on, beside, made, self.starts[cell.key])
         self.owner.keep(result, dict(ended.per_user), ended.arrays)
         self.claims.release(cell.key)

@@ -41,6 +41,7 @@ from rankbench.core.streams import stream
 from rankbench.data.splits import cut
 from rankbench.data.views import offer
 from rankbench.execution import run as execution_run
+from rankbench.execution.forecast import HANDING, estimate
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import _from_own_place, result_of
 from rankbench.execution.training import checkpoints
@@ -455,12 +456,14 @@ def test_what_a_killed_run_left_in_the_folder_for_temporary_files_goes_even_when
 
 
 def test_an_estimate_comes_from_what_is_stored(tmp_path):
-    assert prepared(tmp_path, TINY).estimate() == (0, 4)
+    assert estimate(prepared(tmp_path, TINY)) == (0, 4)
     results = results_of(ran(tmp_path))
-    seconds, unknown = prepared(tmp_path, TINY, rerun="all").estimate()
+    seconds, unknown = estimate(prepared(tmp_path, TINY, rerun="all"))
     assert unknown == 0
-    assert 0 < seconds < 4 * max(result.wall for result in results)
-    assert prepared(tmp_path, TINY).estimate() == (0, 0)
+    assert 0 < seconds < 4 * (max(result.wall for result in results) + HANDING)
+    on_two, _ = estimate(prepared(tmp_path, TINY, rerun="all", jobs=2))
+    assert seconds / 2 <= on_two < seconds
+    assert estimate(prepared(tmp_path, TINY)) == (0, 0)
 
 
 # ---- once each ----
@@ -512,7 +515,7 @@ def test_each_result_and_the_plan_are_read_once(tmp_path, monkeypatch):
     original = Store._read
     monkeypatch.setattr(Store, "_read", lambda self, path: read.update([path]) or original(self, path))
     run = prepared(tmp_path, experiment)
-    assert run.pending_trials == run.pending == () and run.estimate() == (0, 0) and run.reused() == 0
+    assert run.pending_trials == run.pending == () and estimate(run) == (0, 0) and run.reused() == 0
     run.study()
     run.open()
     run.execute(lambda event: None)

@@ -11,6 +11,7 @@ from rankbench.cli.printer import show_sheet
 from rankbench.cli.process import FAILED, INTERRUPTED, OK
 from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import complain, show
+from rankbench.execution.forecast import estimate
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
 from rankbench.experiments.durations import reproduced
@@ -161,10 +162,11 @@ def _show_estimate(run: Run) -> None:
 def _estimates(run: Run) -> Iterator[str]:
     """How long the pending cells may take, by stored results of their solvers or else by the last reproduction."""
     experiment, to_run = run.plan.experiment, len(run.to_run)
-    seconds, unknown = run.estimate()
+    seconds, unknown = estimate(run)
     took = None if experiment.source or run.plan.profile != "full" else reproduced(experiment.name)
     if to_run > unknown:
-        yield f"about {spelled(seconds)} judging by stored results"
+        beside = f", {run.places} at a time," if run.places > 1 else ""
+        yield f"about {spelled(seconds)}{beside} judging by stored results"
     elif took and (unknown or not run.plan.everything):
         some = spelled(took.of(unknown or took.cells)) + ("" if unknown else f" for all {took.cells}")
         yield f"about {some}, one at a time, judging by the reproduction on {took.processor}"

@@ -1,0 +1,64 @@
+"""How long cells will take by the clock: a driver's way of handing them out, played through with their seconds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heapreplace
+from statistics import median
+
+from rankbench.execution.run import Run
+from rankbench.records.cells import Cell
+
+HANDING = 0.005  # seconds that a driver takes to hand out a cell and to store its result
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell to run: its key, how long it takes, the trial that it starts from, and whether nothing runs beside it."""
+
+    key: str
+    seconds: float
+    before: str | None = None
+    alone: bool = False
+
+
+def clock_seconds(jobs: Iterable[Job], places: int, handing: float = HANDING) -> float:
+    """The seconds until all jobs have ended that begin in this order on so many places.
+
+    A job begins when a place is free. One that starts from another waits for it, and those after it wait with it. One
+    that runs alone waits for all before it, and all after it wait for it.
+    """
+    free = [0.0] * places  # when each place is free again, as a heap
+    ends: dict[str | None, float] = {}
+    now = 0.0
+    for job in jobs:
+        ready = max(now, ends.get(job.before, 0.0)) + handing
+        now = max(ready, max(free) if job.alone else free[0])
+        ends[job.key] = now + job.seconds
+        if job.alone:
+            free = [ends[job.key]] * places
+        else:
+            heapreplace(free, ends[job.key])
+    return max(free)
+
+
+def estimate(run: Run) -> tuple[float, int]:
+    """The seconds until all pending cells of a run will have ended, and how many of them these seconds leave out.
+
+    A cell is taken to last as long as the stored ones of its solver did; left out are those of other solvers.
+    """
+    walls: dict[str, list[float]] = {}
+    for cell in (*run.plan.cells, *run.plan.trials):
+        if result := run.result(cell):
+            walls.setdefault(cell.solver.base, []).append(result.wall)
+    usual = {base: median(seconds) for base, seconds in walls.items()}
+    seconds, unknown = 0.0, len(run.to_run)
+    for cells in (run.pending_trials, (*run.pending, *run.plan.undecided)):
+        jobs = [_job(run, cell, usual[cell.solver.base]) for cell in cells if cell.solver.base in usual]
+        seconds += clock_seconds(jobs, run.places)
+        unknown -= len(jobs)
+    return seconds, unknown
+
+
+def _job(run: Run, cell: Cell, seconds: float) -> Job:
+    before = run.paths.before(cell)
+    return Job(cell.key, seconds, before.key if before else None, run.runs_alone(cell))
