@@ -88,19 +88,19 @@ class Pile:
         self._blocks.clear()
 
 
-def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An array of zeros to work in; one that takes a large part of the machine's memory is kept in a file."""
-    found = _in_file(shape, dtype)
+def zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float = SHARE) -> Array:
+    """An array of zeros to work in; one that takes more than this share of the memory is kept in a file."""
+    found = _in_file(shape, dtype, share)
     return np.zeros(shape, dtype) if found is None else found
 
 
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float = SHARE) -> Array:
-    """The same with any content, for who writes all of it; `share` is what counts as a large part of the memory."""
+    """The same with any content, for who writes all of it."""
     found = _in_file(shape, dtype, share)
     return np.empty(shape, dtype) if found is None else found
 
 
-def _in_file(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float = SHARE) -> Array | None:
+def _in_file(shape: int | tuple[int, ...], dtype: npt.DTypeLike, share: float) -> Array | None:
     """An array of zeros in a file, or None if it is small for this machine."""
     size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
     if size < LARGE or size < share * system.total_memory():
