@@ -9,7 +9,7 @@
 # make docs    build the site of documentation in build/docs, with warnings as errors, and check its links; the pages of
 #              airspeed velocity come along, as build/docs/benchmarks, where something was timed
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
-# make bench   time HEAD with airspeed velocity
+# make bench   time HEAD with airspeed velocity; or the last commits: make bench COMMITS=HEAD~20..HEAD
 # make bench-pages  the pages of airspeed velocity about what `make bench` has timed: asv_benchmarks/html, without a network
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
 # make bench-history  draw how speed changed over the last commits, into reports/speed.md: make bench-history ARGS="--last 8"
@@ -31,6 +31,7 @@ JOBS ?= 1
 # Many tests wait for other processes: with two workers on two cores a third of the time is idle.
 WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
+COMMITS ?= HEAD^!
 BIN := .venv/bin
 PIP ?= $(BIN)/python -m pip
 TOOLS := .venv/tools/bin
@@ -110,7 +111,7 @@ stubs: .venv/.extra-lint
 
 bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes
-	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr HEAD^! $(ARGS)
+	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr '$(COMMITS)' $(ARGS)
 
 bench-pages: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv publish
