@@ -78,6 +78,7 @@ class Cluster:
         self._held: dict[str, Future] = {}  # by address, the cell that it ran last
         self._teams_to_come = 0  # cells that wait for all workers; meanwhile no other cell is handed out
         self._change = threading.Condition()
+        self._told_of_idle = False  # whether it was said that some workers get no cell
         self._stop = f"rankbench-stop-{uuid4().hex}"
 
     @property
@@ -169,6 +170,7 @@ class Cluster:
         if present and len(known) == len(present) and not found:
             raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
         self._note_waits(present, found)
+        self._note_idle(found)
         if self._per_node > 1 or not found:
             return found
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
@@ -182,6 +184,14 @@ class Cluster:
                 wait.goes_on()
             else:
                 wait.is_over()
+
+    def _note_idle(self, found: list[Worker]) -> None:
+        """Say once how many workers get no cell because their node runs as many as it may."""
+        idle = len(found) - len(at_most_on_each_node(found, self._per_node))
+        if idle and not self._told_of_idle:
+            self._told_of_idle = True
+            runs = f"each node runs {self._per_node} at a time, or as many as -j says"
+            self._warn(f"note: {idle} of {len(found)} workers get no cell: {runs}")
 
     def _meet(self, addresses: list[str]) -> None:
         """Ask new workers to introduce themselves, and note what those told that have answered.
