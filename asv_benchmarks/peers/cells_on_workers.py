@@ -6,9 +6,10 @@
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -17,7 +18,7 @@ from pages import with_section
 from turns import Measure, seconds
 
 from rankbench import experiments
-from rankbench.core.system import usable_cores
+from rankbench.core.system import busy_seconds, usable_cores
 from rankbench.execution.forecast import HANDING, Job, clock_seconds, estimate
 from rankbench.execution.run import Conditions
 from rankbench.experiments import Experiment, load
@@ -54,37 +55,57 @@ def cells_on_workers(repeats: int) -> Iterator[Measure]:
 
 
 def measured() -> Iterator[Measured]:
-    """Each experiment on one worker, then on more; no forecast counts on more workers than there are cores."""
+    """Each experiment on more workers, every time between two runs on one worker, which its forecast comes from."""
     kinds = {
-        "short cells": short_cells(60),
-        "cells of half a second": longer_cells(20),
+        "short cells": short_cells(30),
+        "cells of half a second": longer_cells(4),
         "park2015-table1, with trials": load("park2015-table1"),
     }
     for kind, experiment in kinds.items():
-        with tempfile.TemporaryDirectory() as folder:
-            _ran(experiment, Path(folder), 1, "warm-up")
-            _ran(experiment, Path(folder), 1, "results")
-            for workers in WORKERS:
-                forecast, cells = _forecast(experiment, Path(folder, "results"), min(workers, usable_cores()))
-                yield Measured(kind, cells, workers, forecast, _ran(experiment, Path(folder), workers, f"{workers}"))
+        before = _ran(experiment, 1)
+        for workers in WORKERS:
+            found, after = _ran(experiment, workers), _ran(experiment, 1)
+            forecast = mean(one.forecast(workers) for one in (before, after))
+            yield Measured(kind, found.cells, workers, forecast, found.seconds)
+            before = after
 
 
-def _ran(experiment: Experiment, folder: Path, workers: int, out: str) -> float:
-    """The seconds of a run on so many workers, which have run a cell before."""
-    with local_cluster(folder / f"cluster-{workers}-{out}", workers) as cluster:
-        warm = prepared(replace(short_cells(workers), name="warm"), folder / f"warm-{workers}-{out}", cluster)
-        warm.execute()
-        run = prepared(experiment, folder / out, cluster)
-        return seconds(run.execute)
+@dataclass(frozen=True)
+class Ran:
+    """What a run took: by the clock, beyond the processes of its cells, and of how many cores."""
+
+    cells: int
+    seconds: float
+    beyond: float  # seconds of a cell before its process begins and after it has ended
+    cores: float  # that were busy meanwhile
+    told: Mapping[int, float]  # by number of workers, what `--dry-run` says
+
+    def forecast(self, workers: int) -> float:
+        """The seconds on so many workers; where there are too few cores for them, each cell takes longer."""
+        slower = max(1.0, workers * self.cores / usable_cores())
+        return slower * (self.told[workers] + self.cells * self.beyond / workers)
 
 
-def _forecast(experiment: Experiment, stored: Path, places: int) -> tuple[float, int]:
-    """What `--dry-run` says that a run takes which makes all stored results again, and how many cells these are."""
+def _ran(experiment: Experiment, workers: int) -> Ran:
+    """A run on so many workers, which have run a cell before."""
+    with tempfile.TemporaryDirectory() as name, local_cluster(Path(name, "cluster"), workers) as cluster:
+        folder = Path(name)
+        prepared(replace(short_cells(workers), name="warm"), folder / "warm", cluster).execute()
+        run = prepared(experiment, folder / "measured", cluster)
+        busy = busy_seconds()
+        took = seconds(run.execute)
+        busy = busy_seconds() - busy
+        cells = {cell.key: cell for cell in (*run.plan.trials, *run.plan.cells)}.values()
+        inside = sum(result.wall for cell in cells if (result := run.result(cell)))
+        told = {number: _told(experiment, folder / "measured", number) for number in WORKERS}
+        return Ran(len(cells), took, max(0.0, took - inside) / len(cells), busy / took, told)
+
+
+def _told(experiment: Experiment, stored: Path, places: int) -> float:
+    """What `--dry-run` says that a run takes which makes all stored results again."""
     run = prepared(experiment, stored)
     run.conditions = Conditions(jobs=places, rerun=frozenset({"all"}))
-    found, unknown = estimate(run)
-    assert not unknown
-    return found, len(run.to_run)
+    return estimate(run)[0]
 
 
 def reproduction(nodes: int) -> tuple[float, str]:
@@ -104,8 +125,10 @@ def _reproduced() -> dict[str, Duration]:
 TEXT = """Written by `{command}`, on {cores} usable cores.
 
 `--dry-run` forecasts how long a run takes: it plays through how the driver hands out cells, {handing:.0f} ms each,
-with the seconds that stored cells of the same solvers took. Here these seconds are those of one worker; then all cells
-were run again on more. More workers than cores are forecast as if they were as many as the cores.
+with the seconds that stored cells of the same solvers took. To this the forecast here adds what a run on one worker
+took beyond the processes of its cells, and it takes each cell for longer where there are fewer cores than the workers
+need: as many each as were busy in the run on one worker. This machine's speed changes from minute to minute, so that
+every run stands between two on one worker, and its forecast is the mean of what these two give.
 
 | cells | how many | workers | forecast, s | measured, s | measured / forecast |
 | --- | ---: | ---: | ---: | ---: | ---: |

@@ -15,6 +15,7 @@ from time import perf_counter, sleep
 from turns import Measure, seconds
 
 from rankbench.execution.cluster.driver import Cluster
+from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.run import Conditions, Run
 from rankbench.experiments import Budget, Experiment, load
 from rankbench.planning.materials import Materials
@@ -132,7 +133,7 @@ def local_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     try:
         while not file.exists():
             sleep(0.1)
-        found = Cluster(str(file), workers, print)
+        found = Cluster(str(file), workers, print, Waits())
         while found.places < workers:
             sleep(0.1)
         yield found
