@@ -20,6 +20,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
+from cells_on_workers import TITLE, section
 from scipy.optimize import nnls
 from turns import Measure
 
@@ -325,8 +326,8 @@ def report(path: Path, epochs: int) -> None:
         epochs=epochs,
     )
     parts = [head + _measured_table(all_found), _quality(), _model_text(model, here, memory, all_found)]
-    parts.append(_computed(model, here, memory, all_found))
-    path.write_text("\n\n".join(parts) + "\n")
+    parts += [_computed(model, here, memory, all_found), f"## {TITLE}\n\n{section()}"]
+    path.write_text("\n\n".join(parts))
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
