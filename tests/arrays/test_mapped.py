@@ -32,6 +32,7 @@ from rankbench.execution.training import fit
 from rankbench.metrics import per_user
 from rankbench.planning.materials import packed, read_split, write_split
 from rankbench.solvers import SOLVERS
+from rankbench.solvers.altsvm import AltSVM, Part, Site
 
 DATA = "lookalike:ml-10m[ratings=3000]"
 
@@ -296,6 +297,17 @@ def test_what_a_solver_keeps_of_each_row_in_a_file_gives_the_same_bits(small, mo
     found = fingerprint(fit(SOLVERS.make(solver), train, steps=4))
     monkeypatch.setattr(mapped, "LARGE", 1 << 27)
     assert asked and fingerprint(fit(SOLVERS.make(solver), train, steps=4)) == found
+
+
+@pytest.mark.parametrize(("partitions", "in_a_file"), [(1, False), (2, True)])
+def test_the_duals_of_several_parts_may_take_no_more_memory_than_those_of_one(
+    small, monkeypatch, partitions, in_a_file
+):
+    train = Comparisons([0, 200], np.arange(200) % 2, 1 - np.arange(200) % 2, 2)
+    monkeypatch.setattr(system, "total_memory", lambda: 1000 / mapped.SHARE)  # 800 bytes of duals are less than 1000
+    site = Site(AltSVM(rank=1, partitions=partitions), 2, 1)
+    duals = Part(train, np.random.default_rng(0), site).duals
+    assert (duals.base is not None) == in_a_file and duals.nbytes == 800
 
 
 def test_comparisons_are_evaluated_block_by_block(small, monkeypatch):

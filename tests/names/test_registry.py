@@ -1,5 +1,6 @@
 """Registries: entries, arguments, plug-ins, and when two names have the same identity."""
 
+import sys
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
@@ -394,6 +395,15 @@ def test_a_plugin_is_of_its_own_kind_only(plugin):
     assert "mine-own" not in DATASETS.names()
     with pytest.raises(UserError, match="unknown data set 'mine-own'"):
         DATASETS.find("mine-own")
+
+
+def test_of_two_plugins_with_one_name_the_first_on_the_path_counts(plugin, tmp_path, monkeypatch):
+    folder = tmp_path / "later" / "other-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[rankbench.solvers]\nmine-own = nothing:Other\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder.parent)])
+    assert SOLVERS.find("mine-own").__name__ == "Mine"
 
 
 def test_a_plugin_cannot_take_a_name_of_the_house(plugin):

@@ -1,10 +1,12 @@
 """Paths of penalties: trials start from the model of the trial before, and interruptions change nothing."""
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
-from helpers import ran, store_in, tiny
+from helpers import prepared, ran, store_in, tiny
 
+from rankbench.execution.forecast import estimate
 from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
 from rankbench.planning.warm_starts import Paths
@@ -139,3 +141,13 @@ def test_a_trial_without_the_model_before_it_starts_from_nothing(tmp_path):
     store_in(tmp_path / "out").path(weakest).unlink()
     again = ran(tmp_path / "out", experiment)
     assert first.result(weakest).start and not again.result(weakest).start
+
+
+def test_an_estimate_knows_that_trials_of_a_path_follow_each_other(tmp_path):
+    """However many run at a time: as long as a search's trials one by one, and then a cell."""
+    experiment = along(tmp_path)
+    ran(tmp_path / "out", experiment)
+    run = prepared(tmp_path / "out", experiment, rerun="all", jobs=50)
+    usual = median(run.result(cell).wall for cell in (*run.plan.cells, *run.plan.trials))
+    seconds, unknown = estimate(run)
+    assert unknown == 0 and (3 + 1) * usual <= seconds < (12 + 2) * usual
