@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankbench.arrays.mapped import empty
+from rankbench.core.errors import UserError
 
 Address: TypeAlias = tuple[str, int]
 Blob: TypeAlias = bytes | bytearray | memoryview
 
 PATIENCE = 60.0  # seconds in which a peer must connect and prove that it knows the key
 _NONCE, _PROOF = 32, 32  # bytes of a random number, and of a hash of it
-_NUMBER = struct.Struct("!Q")
+_NUMBER, _COUNT = struct.Struct("!Q"), struct.Struct("!Q?")
 
 
 class PeerGone(Exception):
@@ -38,9 +39,9 @@ class Channel:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    def send(self, blobs: Sequence[Blob]) -> int:
-        """Send a message; returns how many bytes it took."""
-        head = _NUMBER.pack(len(blobs)) + b"".join(_NUMBER.pack(len(blob)) for blob in blobs)
+    def send(self, blobs: Sequence[Blob], stays: bool = False) -> int:
+        """Send a message, and whether its receiver keeps it; returns how many bytes it took."""
+        head = _COUNT.pack(len(blobs), stays) + b"".join(_NUMBER.pack(len(blob)) for blob in blobs)
         try:
             for part in (head, *blobs):
                 self._socket.sendall(part)
@@ -49,10 +50,10 @@ class Channel:
         return len(head) + sum(map(len, blobs))
 
     def receive(self) -> list[Blob]:
-        """Wait for a message; large blobs of it, which hold rows of data, are kept in files."""
-        (count,) = _NUMBER.unpack(self._exactly(_NUMBER.size))
+        """Wait for a message; of one that stays, large blobs are put into files if there is room for them."""
+        count, stays = _COUNT.unpack(self._exactly(_COUNT.size))
         sizes = struct.unpack(f"!{count}Q", self._exactly(count * _NUMBER.size))
-        return [self._filled(empty(size, np.uint8, share=0).data) for size in sizes]
+        return [self._filled(_room(size, stays)) for size in sizes]
 
     def close(self) -> None:
         """Close the connection; a thread that waits for a message gets `PeerGone`."""
@@ -75,6 +76,14 @@ class Channel:
         except OSError as error:
             raise PeerGone from error
         return blob
+
+
+def _room(size: int, in_a_file: bool) -> memoryview:
+    """Room for a blob: if wanted, and if the disk is not full, in a file if the blob is large."""
+    if in_a_file:
+        with suppress(UserError):
+            return empty(size, np.uint8, share=0).data
+    return memoryview(bytearray(size))
 
 
 def listening_at(host: str) -> socket.socket:

@@ -109,7 +109,7 @@ class _Call:
         counts = {part: len(blobs) for part, blobs in own.items()}
         heading = _Heading(self.heading.kind, self.heading.parts, self.heading.shared, counts)
         mine = [blob for blobs in own.values() for blob in blobs]
-        return channel.send([*written(heading), *self.shared, *mine])
+        return channel.send([*written(heading), *self.shared, *mine], stays=heading.kind == "place")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ def clock_seconds(jobs: Iterable[Job], places: int, handing: float = HANDING) ->
 def estimate(run: Run) -> tuple[float, int]:
     """The seconds until all pending cells of a run will have ended, and how many of them these seconds leave out.
 
-    A cell is taken to last as long as the stored ones of its solver did; left out are those of other solvers.
+    So many run at a time as `jobs` says. A cell is taken to last as long as the stored ones of its solver did; left out
+    are those of other solvers.
     """
     walls: dict[str, list[float]] = {}
     for cell in (*run.plan.cells, *run.plan.trials):
@@ -54,7 +55,7 @@ def estimate(run: Run) -> tuple[float, int]:
     seconds, unknown = 0.0, len(run.to_run)
     for cells in (run.pending_trials, (*run.pending, *run.plan.undecided)):
         jobs = [_job(run, cell, usual[cell.solver.base]) for cell in cells if cell.solver.base in usual]
-        seconds += clock_seconds(jobs, run.places)
+        seconds += clock_seconds(jobs, run.conditions.jobs)
         unknown -= len(jobs)
     return seconds, unknown
 

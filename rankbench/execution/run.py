@@ -134,11 +134,6 @@ class Run:
         found = (self._stored.get(key) for key in cells)
         return sum(1 for result in found if result and result.machine.basis != self.machine.basis)
 
-    @property
-    def places(self) -> int:
-        """How many cells run at a time."""
-        return max(1, self.workplace.places) if self.workplace else self.conditions.jobs
-
     def open(self) -> None:
         """Make the results folder, write the plan to it, and remove what processes that were killed have left."""
         remove_folders_left_behind()

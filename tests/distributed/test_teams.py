@@ -293,19 +293,22 @@ def test_arrays_travel_as_they_are():
     assert read([bytearray(blob) for blob in written(sealed.copy())]).flags.writeable
 
 
-def test_large_arrays_that_come_are_kept_in_files(monkeypatch, tmp_path):
-    """A worker that gets its part of the rows need not have the memory for them; the memory's size does not matter."""
+@pytest.mark.parametrize(
+    ("stays", "room", "in_files"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_large_arrays_that_stay_are_kept_in_files(monkeypatch, tmp_path, stays, room, in_files):
+    """A worker needs no memory for its part of the rows, however much it has: the disk does, or else the memory."""
     monkeypatch.setattr(mapped, "LARGE", 200)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path if room else tmp_path / "nowhere"))
     sent = {"few": np.arange(3), "many": np.arange(100.0)}
     with socket.create_server(("127.0.0.1", 0)) as server:
         near = Channel(socket.create_connection(server.getsockname()))
         far = Channel(server.accept()[0])
-    near.send(written(sent))
+    near.send(written(sent), stays)
     found = read(far.receive())
     assert {name: array.tolist() for name, array in found.items()} == {k: v.tolist() for k, v in sent.items()}
-    assert {name: is_in_a_file(array) for name, array in found.items()} == {"few": False, "many": True}
+    assert {name: is_in_a_file(array) for name, array in found.items()} == {"few": False, "many": in_files}
     found["many"] += 1
     near.close()
     far.close()
@@ -316,6 +319,14 @@ def is_in_a_file(array):
     while isinstance(array, np.ndarray | memoryview):
         array = array.base if isinstance(array, np.ndarray) else array.obj
     return isinstance(array, mmap.mmap)
+
+
+def test_of_a_teams_messages_only_the_parts_stay(monkeypatch):
+    sent = []
+    monkeypatch.setattr(channels.Channel, "send", lambda channel, blobs, stays=False: sent.append(stays) or 0)
+    for kind in ("place", "total", "ask"):
+        teams._Call.made(kind, 1, (), {}).sent_to(object.__new__(channels.Channel), range(1))
+    assert sent == [True, False, False]
 
 
 def test_a_member_that_was_closed_while_somebody_connected_lets_him_go(monkeypatch):

@@ -165,7 +165,8 @@ def _estimates(run: Run) -> Iterator[str]:
     seconds, unknown = estimate(run)
     took = None if experiment.source or run.plan.profile != "full" else reproduced(experiment.name)
     if to_run > unknown:
-        beside = f", {run.places} at a time," if run.places > 1 else ""
+        jobs = run.conditions.jobs
+        beside = f", {jobs} at a time," if jobs > 1 else ""
         yield f"about {spelled(seconds)}{beside} judging by stored results"
     elif took and (unknown or not run.plan.everything):
         some = spelled(took.of(unknown or took.cells)) + ("" if unknown else f" for all {took.cells}")
