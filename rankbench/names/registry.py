@@ -191,7 +191,10 @@ class Registry:
 
 @lru_cache(maxsize=16)
 def announced(group: str, path: tuple[str, ...]) -> dict[str, str]:
-    """The entry points of a group and their values; all packages on this path of Python are read, but once only."""
+    """The entry points of a group with their values, of one name the first on this path of Python.
+
+    All packages on the path are read for it, so it is done once: what is installed later is seen by new processes.
+    """
     return {point.name: point.value for point in reversed(list(entry_points(group=group)))}
 
 

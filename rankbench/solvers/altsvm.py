@@ -252,8 +252,8 @@ class Part:
         self.solver, self.train, self.rng, self.threads = site.solver, train, rng, site.threads
         self.per_user = np.diff(train.indptr)
         self.users, self.items = np.abs(start(rng, self.per_user, site.solver.rank)), site.items
-        one = SHARE / site.solver.partitions  # of all parts, which may be in one process
-        self.duals = zeros(len(train), np.float32, one)  # the users' half, one per comparison
+        share = SHARE / site.solver.partitions  # all parts may be in one process
+        self.duals = zeros(len(train), np.float32, share)  # the users' half, one per comparison
         self.box = kernel.Box(ridge=_ridge(site.solver), upper=_upper(site.solver))
         self.plan: _Plan  # the items' half, with its duals
         self.tasks: kernel.TaskRecords  # the same as the kernels take it
