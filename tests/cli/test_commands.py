@@ -363,6 +363,9 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert "tiny: 2 of 2 cells are stored already" in printed
     assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
     assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
+    assert rankbench(monkeypatch, *arguments, "--dry-run", "--rerun", "all", "-j", "2") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"8 of 8 cells \(6 .*\) to run, about .+, 2 at a time, judging by stored results$", printed, re.M)
     assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(tmp_path / "out")) == 0
     assert capsys.readouterr().out.count("| chosen | ok |") == 2
     assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--csv", "--out", str(tmp_path / "out")) == 0

@@ -310,6 +310,8 @@ def test_large_arrays_that_stay_are_kept_in_files(monkeypatch, tmp_path, stays, 
     assert {name: array.tolist() for name, array in found.items()} == {k: v.tolist() for k, v in sent.items()}
     assert {name: is_in_a_file(array) for name, array in found.items()} == {"few": False, "many": in_files}
     found["many"] += 1
+    near.send([b"a", b""], stays)
+    assert [bytes(blob) for blob in far.receive()] == [b"a", b""]
     near.close()
     far.close()
 
