@@ -202,8 +202,8 @@ def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[],
                 doors.remove(cell.home)
             else:
                 curve.append(message)
-        elif cell.verdict in ready:  # checked last, after all messages have been read
-            return None
+        elif cell.verdict in ready and not (cell.home in doors and cell.home.poll()):
+            return None  # every message has been read: one may have come in after `wait` looked for it
         now = monotonic()
         if caps.seconds is not None and now - cell.started > caps.seconds:
             return ended_early("timeout", f"took longer than {caps.seconds:g} s")

@@ -423,6 +423,23 @@ def test_what_is_no_message_of_a_cell_is_its_failure(pipe):
     assert isolation._received(home) == ended_early("failed", "the cell sent a dict, which is not a valid message")
 
 
+def test_a_last_message_that_comes_while_the_driver_looks_for_it_is_read(pipe, monkeypatch):
+    home, away = pipe
+    last, verdict, looks = ended_early("timeout", "took too long"), multiprocessing.Pipe(), []
+
+    def looked(doors, timeout):
+        """What `wait` found: the first time, before the message came, only that the process has ended."""
+        looks.append(doors)
+        return [verdict[0]] if len(looks) == 1 else [home]
+
+    away.send(last)
+    monkeypatch.setattr(isolation, "wait", looked)
+    with verdict[0], verdict[1]:
+        cell = isolation._Running(None, None, verdict[0], home, None, time.monotonic(), None)
+        assert isolation._watch(cell, [], Caps(), lambda: False) == last
+    assert len(looks) == 2
+
+
 def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
     def leaving(code):
         raise SystemExit(code)

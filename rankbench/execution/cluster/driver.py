@@ -105,16 +105,16 @@ class Cluster:
             return self._run_in_parts(task, caps, stop, parts)
         start = task.start.read_bytes() if task.start else None
         order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
-        lost = 0
+        lost, reason = 0, ""
         while lost < _ATTEMPTS:
             with self._free_worker(stop) as worker:
                 try:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
-                except Gone:
-                    lost += 1
+                except Gone as gone:
+                    lost, reason = lost + 1, str(gone) or "its worker went away or it was killed there"
                     self._contact.forget()
-        return ended_early("lost", f"each of {lost} times its worker went away or it was killed there"), self._mine
+        return ended_early("lost", f"each of {lost} times {reason}"), self._mine
 
     def _run_on(self, worker: Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
@@ -378,8 +378,8 @@ class Cluster:
             raise
         except (*_AWAY, KilledWorker):
             raise Gone from None
-        except Exception as error:
-            return ended_early("failed", error_text(error))
+        except Exception as error:  # not the solver's, whose errors are answers
+            raise Gone(f"its worker did not get so far as to run it: {error_text(error)}") from None
 
     def _has_left(self, client: Client, address: str) -> bool:
         """Whether a worker has left the cluster, or the connection over which it got its cell is another one now.

@@ -47,6 +47,8 @@ def carry_out(order: Order) -> Ended | Refusal:
         return error.refusal
     except Interrupted:
         return Refusal("the driver stopped")
+    except (ConnectionError, TimeoutError):  # between processes: a moment later it may work
+        raise
     except OSError as error:
         return Refusal(f"it cannot write to {error.filename or 'its scratch folder'}: {error.strerror or error}")
 

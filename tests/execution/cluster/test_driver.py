@@ -122,6 +122,11 @@ def on(file, per_node=2, **waits):
         found.close()
 
 
+def warnings(said):
+    """What a cluster warned of, without what it waited for: a busy machine's workers may answer late."""
+    return [line for line in said if not line.startswith("waiting: ")]
+
+
 def execute(folder, workplace, experiment=TINY, selection=None, caps=None):
     """A finished run on a cluster."""
     run = prepared(folder, experiment, selection or Selection(), caps=caps or Caps(seconds=60.0))
@@ -139,9 +144,9 @@ def without_times(study):
 def test_a_cluster_gives_what_this_machine_gives(tmp_path, shared):
     here = ran(tmp_path / "here", TINY)
     with on(shared) as (workplace, said):
-        assert workplace.places == 2
+        until(lambda: workplace.places == 2)
         there = execute(tmp_path / "there", workplace)
-    assert without_times(there.study()) == without_times(here.study()) and said == []
+    assert without_times(there.study()) == without_times(here.study()) and warnings(said) == []
     assert isinstance(without_times(here.study())[0], Row)
     for cell in here.plan.cells:
         one, other = here.result(cell), there.result(cell)
@@ -158,8 +163,9 @@ def test_the_command_line_runs_on_a_cluster(tmp_path, shared):
 
 def test_one_cell_per_node_is_the_default_and_is_timed_and_workers_without_a_cell_are_named_once(shared):
     with on(shared, per_node=1) as (workplace, said):
-        assert workplace.places == workplace.places == 1
-    assert said == ["note: 1 of 2 workers get no cell: each node runs 1 at a time, or as many as -j says"]
+        until(lambda: workplace.places == workplace.places == 1 and warnings(said))
+    line = "note: 1 of 2 workers get no cell: each node runs 1 at a time, or as many as -j says"
+    assert warnings(said) == [line]
 
 
 def test_own_solvers_travel_by_content(tmp_path, shared):
@@ -203,7 +209,7 @@ def test_a_worker_without_the_data_is_sent_the_split(tmp_path, shared):
         run.workplace = workplace
         run.execute(lambda event: None)
     assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
-    assert said and all("is sent the split" in line and "r.csv" in line for line in said)
+    assert warnings(said) and all("is sent the split" in line and "r.csv" in line for line in warnings(said))
 
 
 def test_a_worker_without_a_published_data_set_says_which_command_gets_it(tmp_path, monkeypatch):
@@ -266,10 +272,10 @@ def test_a_worker_of_another_version_gets_no_cells_and_the_others_run_them(tmp_p
     path = f"{installed.parent}{os.pathsep}{SOURCE}"
     with cluster_in(tmp_path, workers=1) as file, joined_by(file, tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1"):
         with on(file) as (workplace, said):
-            until(lambda: workplace.places == 1 and said)
+            until(lambda: workplace.places == 1 and warnings(said))
             run = execute(tmp_path / "out", workplace)
     assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
-    (line,) = said
+    (line,) = warnings(said)
     assert "gets no cells: it has rankbench 9.9, and this driver" in line and "install the same rankbench" in line
 
 
@@ -297,15 +303,15 @@ def test_a_worker_whose_disk_fills_up_gets_no_more_cells_and_the_others_run_them
             until(lambda: workplace.places == 2)
             run = execute(tmp_path / "out", workplace, experiment)
     assert {run.result(cell).status for cell in run.plan.cells} == {"ok"}
-    (line,) = said
+    (line,) = warnings(said)
     assert "gets no more cells: it cannot write to" in line and "No space left on device" in line
 
 
 def test_daemonic_workers_are_refused_with_the_remedy(tmp_path):
     with cluster_in(tmp_path, workers=1, daemon="True") as file, on(file) as (workplace, said):
         with pytest.raises(UserError, match="can run cells; each says above what it lacks"):
-            _ = workplace.places
-        (line,) = said
+            until(lambda: workplace.places != 1)  # it is 1 while the worker has not answered
+        (line,) = warnings(said)
         assert "gets no cells" in line and "DASK_DISTRIBUTED__WORKER__DAEMON=False" in line
 
 
@@ -447,8 +453,9 @@ def served(client):
 def test_a_training_in_parts_has_the_same_bits_on_any_number_of_workers(tmp_path, shared, workers):
     here = ran(tmp_path / "here", PARTED)
     with on(shared, per_node=workers) as (workplace, said):
+        until(lambda: workplace.places == workers and len(warnings(said)) == 2 - workers)
         there = execute(tmp_path / "there", workplace, PARTED)
-    assert len(said) == 2 - workers and {row.status for row in rows(here.study())} == {"ok"}
+    assert {row.status for row in rows(here.study())} == {"ok"}
     assert without_times(there.study()) == without_times(here.study())
     for cell in here.plan.cells:
         one, other = here.result(cell), there.result(cell)
@@ -485,6 +492,7 @@ def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path
     with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
+        until(lambda: workplace.places == 3)
         struck(tmp_path, run, file, blow)
     here = ran(tmp_path / "here", gated(tmp_path))
     assert without_times(run.study()) == without_times(here.study())
@@ -497,6 +505,7 @@ def test_a_training_in_parts_that_loses_workers_too_often_is_lost(tmp_path, monk
     with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "out", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
+        until(lambda: workplace.places == 3)
         struck(tmp_path, run, file, signal.SIGKILL)
     (cell,) = run.plan.cells
     reason = "1 times a worker that held parts of the users went away"

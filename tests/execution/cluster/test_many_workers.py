@@ -210,9 +210,13 @@ def test_a_cell_under_way_does_not_fail_when_its_scheduler_stays_away(driver, ta
     found.close()
 
 
-def test_what_breaks_the_order_itself_is_the_failure_of_its_cell(driver, task):
-    found = answered(driver, task, threading.Event(), Answer(error=TypeError("cannot be sent")))
-    assert found == ended_early("failed", "TypeError: cannot be sent")
+def test_an_error_that_is_not_the_solvers_is_tried_again_and_told_in_the_end(driver, task):
+    broken, good = Answer(error=TypeError("cannot be sent")), ended_early("timeout", "took too long")
+    found, _ = driver(Client(INTRODUCED, broken, Answer(good)))
+    assert found.run(task, Caps(), threading.Event())[0] == good
+    found, _ = driver(Client(INTRODUCED, *[broken] * 3))
+    reason = "each of 3 times its worker did not get so far as to run it: TypeError: cannot be sent"
+    assert found.run(task, Caps(), threading.Event())[0] == ended_early("lost", reason)
 
 
 def test_a_run_that_is_stopped_waits_for_no_answer(driver, task, stopped):

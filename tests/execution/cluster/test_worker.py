@@ -2,6 +2,7 @@
 
 import os
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from rankbench.report.rows import rows
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 
-from execution.cluster.test_driver import PARTED, execute, on, without_times  # noqa: E402
+from execution.cluster.test_driver import PARTED, execute, on, warnings, without_times  # noqa: E402
 
 from rankbench.execution.cluster import worker as cluster_worker  # noqa: E402
 from rankbench.execution.cluster.orders import Order, Refusal  # noqa: E402
@@ -42,7 +43,7 @@ def test_a_worker_gives_the_bits_that_the_driver_would(tmp_path, address, experi
     here = ran(tmp_path / "here", experiment)
     with on(address) as (workplace, said):
         there = execute(tmp_path / "there", workplace, experiment)
-    assert said == [] and {row.status for row in rows(there.study())} == {"ok"}
+    assert warnings(said) == [] and {row.status for row in rows(there.study())} == {"ok"}
     assert without_times(there.study()) == without_times(here.study())
 
 
@@ -55,6 +56,17 @@ def test_a_cell_ends_when_the_driver_says_so(tmp_path, address, monkeypatch):
         until((tmp_path / "begun").exists)
         distributed.Event("stop-it", client=client).set()
         assert answer.result(timeout=60) == Refusal("the driver stopped")
+
+
+def test_processes_that_do_not_reach_each_other_are_not_taken_for_a_full_disk(order, monkeypatch):
+    def refused():
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(cluster_worker, "_split_file", lambda order, folder: folder / "split.npz")
+    monkeypatch.setattr(cluster_worker, "_stopped_by", lambda name: nullcontext(threading.Event()))
+    monkeypatch.setattr(cluster_worker, "server", refused)
+    with pytest.raises(ConnectionRefusedError):
+        carry_out(order)
 
 
 def test_a_seat_is_given_up_when_the_driver_says_so(address, monkeypatch):
