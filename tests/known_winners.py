@@ -47,9 +47,10 @@ class Here:
     """A workplace in this process, which saves the start of one for each of thousands of small cells."""
 
     places: int = 1
+    nodes: int = 1
     machine: Machine = field(default_factory=machine.describe)
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
+    def run(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
         """Run one cell; what it raises is its failure."""
         points: list[Point] = []
         try:

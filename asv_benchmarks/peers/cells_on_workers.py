@@ -114,7 +114,7 @@ def reproduction(nodes: int) -> tuple[float, str]:
     for name, took in _reproduced().items():
         alone = load(name, full=True).timed
         jobs = [Job(str(number), took.of(1), alone=alone) for number in range(took.cells)]
-        each[name] = clock_seconds(jobs, nodes * CORES)
+        each[name] = clock_seconds(jobs, nodes * CORES, nodes)
     return sum(each.values()), max(each, key=each.__getitem__)
 
 
@@ -136,8 +136,8 @@ every run stands between two on one worker, and its forecast is the mean of what
 
 Computed, not measured: all full profiles, {cells:,} cells and trials that took {hours:.1f} hours one at a time on
 {processor}, on nodes of {of_a_node} such cores, one experiment after another. All cells of an experiment are taken to
-be equally long, and no trial waits for another, so that a run takes longer than this. Cells whose seconds are what
-their experiment shows run alone, however many nodes there are.
+be equally long, and no trial waits for another, so that a run takes longer than this. Of cells whose seconds are what
+their experiment shows, each node runs one at a time.
 
 | nodes | cores | hours | node hours | the experiment that takes most of it |
 | ---: | ---: | ---: | ---: | --- |

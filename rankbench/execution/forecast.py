@@ -13,7 +13,7 @@ HANDING = 0.005  # seconds that a driver takes to hand out a cell and to store i
 
 @dataclass(frozen=True)
 class Job:
-    """A cell to run: its key, how long it takes, the trial that it starts from, and whether nothing runs beside it."""
+    """A cell to run: its key, how long it takes, the trial that it starts from, and whether it is alone on its node."""
 
     key: str
     seconds: float
@@ -21,23 +21,21 @@ class Job:
     alone: bool = False
 
 
-def clock_seconds(jobs: Iterable[Job], places: int, handing: float = HANDING) -> float:
-    """The seconds until all jobs have ended that begin in this order on so many places.
+def clock_seconds(jobs: Iterable[Job], places: int, nodes: int = 1, handing: float = HANDING) -> float:
+    """The seconds until all jobs have ended that begin in this order on so many places of so many nodes.
 
-    A job begins when a place is free. One that starts from another waits for it, and those after it wait with it. One
-    that runs alone waits for all before it, and all after it wait for it.
+    A job begins when a place is free. One that starts from another waits for it, and those after it wait with it. Jobs
+    that run alone on their nodes wait for all before them, and all after them wait for them.
     """
-    free = [0.0] * places  # when each place is free again, as a heap
+    free, alone = [0.0] * places, False  # when each place is free again, as a heap
     ends: dict[str | None, float] = {}
     now = 0.0
     for job in jobs:
-        ready = max(now, ends.get(job.before, 0.0)) + handing
-        now = max(ready, max(free) if job.alone else free[0])
+        if job.alone != alone:
+            free, alone = [max(free)] * (nodes if job.alone else places), job.alone
+        now = max(now + handing, ends.get(job.before, 0.0) + handing, free[0])
         ends[job.key] = now + job.seconds
-        if job.alone:
-            free = [ends[job.key]] * places
-        else:
-            heapreplace(free, ends[job.key])
+        heapreplace(free, ends[job.key])
     return max(free)
 
 

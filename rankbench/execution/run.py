@@ -227,7 +227,7 @@ class Run:
         return self.paths.start(cell, self._stored)
 
     def runs_alone(self, cell: Cell) -> bool:
-        """Whether a cell runs while no other cell of this driver does, because its seconds are what is measured."""
+        """Whether a cell is the only one of this driver on its machine, because its seconds are what is measured."""
         experiment, place = self.plan.experiment, cell.place
         return _timed(cell) and (experiment.timed or experiment.has_published_seconds(place.data, place.split))
 
@@ -250,6 +250,7 @@ class _Runner:
         # several drivers each takes only cells that it can run at once.
         self.waiting = 1 if owner.workplace and not self.conditions.join else 0
         self.under_way: dict[Future[tuple[Ended, Machine]], Cell] = {}
+        self.alone = False  # whether the cells under way run alone on their machines; all of them do, or none does
         self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
@@ -291,15 +292,21 @@ class _Runner:
                 self.owner.adopt(result)
                 self.tell(Event("end", cell, result))
             else:
-                if self.owner.runs_alone(cell):
-                    self._collect(until_below=1)
-                self.tell(Event("start", cell))
-                self.starts[cell.key], start = self.owner.start(cell)
-                task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
-                self.under_way[pool.submit(self.workplace.run, task, self.conditions.caps, self.stop)] = cell
-                self._collect(until_below=1 if self.owner.runs_alone(cell) else self.workplace.places + self.waiting)
+                self._begin(pool, cell)
         self._collect(until_below=1)
         return elsewhere
+
+    def _begin(self, pool: ThreadPoolExecutor, cell: Cell) -> None:
+        """Start a cell, and wait until another one may be started."""
+        if self.owner.runs_alone(cell) != self.alone:
+            self._collect(until_below=1)
+            self.alone = not self.alone
+        self.tell(Event("start", cell))
+        self.starts[cell.key], start = self.owner.start(cell)
+        task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
+        self.under_way[pool.submit(self.workplace.run, task, self.conditions.caps, self.stop, self.alone)] = cell
+        at_once = self.workplace.nodes if self.alone else self.workplace.places
+        self._collect(until_below=at_once + self.waiting)
 
     def _made_meanwhile(self, cell: Cell) -> Result | None:
         """The result that another driver has stored since this run read the cell's file, or None."""

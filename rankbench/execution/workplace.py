@@ -22,8 +22,16 @@ class Workplace(Protocol):
         """How many cells it can run at this moment."""
         ...
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
-        """Run one cell and wait for it; returns how it ended and the machine that it ran on."""
+    @property
+    def nodes(self) -> int:
+        """How many cells can run at this moment of which each is the only one of this driver on its machine."""
+        ...
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
+        """Run one cell and wait for it; returns how it ended and the machine that it ran on.
+
+        With `alone` it is the only cell of this driver on its machine.
+        """
         ...
 
 
@@ -34,9 +42,13 @@ class ThisMachine:
     context: ForkServerContext
     places: int
     machine: Machine
+    nodes: int = 1
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
-        """Run one cell and wait for it; one that is killed from outside is run again."""
+    def run(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
+        """Run one cell and wait for it; one that is killed from outside is run again.
+
+        One that runs alone does so because its driver starts no other one on the only node.
+        """
         return run_again_if_lost(lambda: run_isolated(self.context, task, caps, stop)), self.machine
 
 

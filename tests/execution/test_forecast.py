@@ -26,6 +26,12 @@ def test_a_job_that_runs_alone_waits_for_all_before_it_and_all_after_wait_for_it
     assert clock_seconds([first, second, alone, third], 2, handing=0.0) == 2 + 4 + 3
 
 
+def test_jobs_that_run_alone_do_so_on_as_many_nodes_as_there_are():
+    first, second, third, last = jobs(2, 1, 3, 1)
+    alone = [Job("a", 4.0, alone=True), Job("b", 5.0, alone=True), Job("c", 2.0, alone=True)]
+    assert clock_seconds([first, second, *alone, third, last], 8, 2, handing=0.0) == 2 + (4 + 2) + 3
+
+
 def test_a_trial_waits_for_the_one_that_it_starts_from_and_those_after_it_wait_too():
     first, last = jobs(5, 1)
     follower = Job("follower", 2.0, before=first.key)

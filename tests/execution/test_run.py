@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
@@ -185,6 +186,34 @@ def test_cells_run_alone_where_seconds_are_published(tmp_path):
 
 def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
     assert at_once(tmp_path, figure=Figure(kind="curve", x="seconds")) == {20: 1, 25: 1}
+
+
+class Nodes:
+    """A workplace of two machines with two places each, which notes what runs at the same time."""
+
+    places, nodes = 4, 2
+
+    def __init__(self):
+        self.under_way, self.most, self.lock = [], {}, threading.Lock()
+
+    def run(self, task, caps, stop, alone):
+        with self.lock:
+            self.under_way.append(alone)
+            assert len(set(self.under_way)) == 1
+            self.most[alone] = max(self.most.get(alone, 0), len(self.under_way))
+        time.sleep(0.1)
+        with self.lock:
+            self.under_way.remove(alone)
+        return ended_early("timeout", "too long"), MACHINE
+
+
+def test_of_cells_that_run_alone_each_machine_has_one(tmp_path):
+    published = Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]")
+    data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
+    run = prepared(tmp_path, tiny(data=data, published=(published,)), jobs=4)
+    run.workplace = Nodes()
+    run.execute()
+    assert run.workplace.most == {True: 2, False: 4}
 
 
 def test_cells_that_ran_alone_are_disturbed_at_most_by_others_than_the_run(tmp_path, busy):
@@ -422,12 +451,12 @@ def test_what_another_machine_left_behind_goes_once_it_is_forgotten(tmp_path, mo
 class Emptying:
     """A workplace that is lost while it runs several cells: the first one ends all the same."""
 
-    places = 2
+    places = nodes = 2
 
     def __init__(self):
         self.begun = []
 
-    def run(self, task, caps, stop):
+    def run(self, task, caps, stop, alone):
         self.begun.append(task.cell)
         if len(self.begun) > 1:
             raise Unfinished("everybody has left")

@@ -60,7 +60,8 @@ _GRACE = 60.0  # seconds beyond a cell's time limit after which its worker count
 class Cluster:
     """The workers of a Dask cluster, at most `per_node` of them on a node busy at a time.
 
-    With one cell per node, cells are timed: all of them run on workers of one fingerprint, that of most workers.
+    With one cell per node, cells are timed, as those are that run alone on their nodes: all of them run on workers of
+    one fingerprint, that of most workers.
     """
 
     def __init__(self, scheduler: str, per_node: int, warn: Warn, waits: Waits) -> None:
@@ -84,8 +85,16 @@ class Cluster:
     @property
     def places(self) -> int:
         """How many cells can run at this moment; at least 1."""
+        return self._at_once(self._per_node)
+
+    @property
+    def nodes(self) -> int:
+        """How many cells can run at this moment, one on each node; at least 1."""
+        return self._at_once(1)
+
+    def _at_once(self, per_node: int) -> int:
         with self._change:
-            return max(1, len(at_most_on_each_node(self._usable(), self._per_node)))
+            return max(1, len(at_most_on_each_node(self._usable(per_node), per_node)))
 
     @property
     def _client(self) -> Client:
@@ -99,7 +108,7 @@ class Cluster:
         with suppress(Exception):
             self._client.close(timeout=CONNECT)
 
-    def run(self, task: Task, caps: Caps, stop: threading.Event) -> tuple[Ended, Machine]:
+    def run(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
         """Run one cell on a free worker, or over all workers, and wait for it."""
         if parts := partitions_of(task.cell):
             return self._run_in_parts(task, caps, stop, parts)
@@ -107,7 +116,7 @@ class Cluster:
         order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
         lost, reason = 0, ""
         while lost < _ATTEMPTS:
-            with self._free_worker(stop) as worker:
+            with self._free_worker(stop, 1 if alone else self._per_node) as worker:
                 try:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
@@ -132,10 +141,10 @@ class Cluster:
     # The workers
 
     @contextmanager
-    def _free_worker(self, stop: threading.Event) -> Iterator[Worker]:
-        """A context with a worker that is kept free of other cells."""
+    def _free_worker(self, stop: threading.Event, per_node: int) -> Iterator[Worker]:
+        """A context with a worker that is kept free of other cells, on a node with fewer than `per_node` of them."""
         with self._change:
-            while not (free := self._free()):
+            while not (free := self._free(per_node)):
                 if stop.is_set():
                     raise Interrupted
                 self._change.wait(_LOOK)
@@ -148,18 +157,15 @@ class Cluster:
                 self._busy.pop(worker.address, None)
                 self._change.notify_all()
 
-    def _free(self) -> list[Worker]:
+    def _free(self, per_node: int) -> list[Worker]:
         """The workers that may get a cell now."""
         if self._teams_to_come:
             return []
         nodes = Counter(self._busy.values())
-        return [
-            worker
-            for worker in self._usable()
-            if worker.address not in self._busy and nodes[worker.node] < self._per_node
-        ]
+        usable = self._usable(per_node)
+        return [worker for worker in usable if worker.address not in self._busy and nodes[worker.node] < per_node]
 
-    def _usable(self) -> list[Worker]:
+    def _usable(self, per_node: int) -> list[Worker]:
         """The present workers that are not refused; for timed cells only those of the most frequent fingerprint."""
         present = self._contact.workers(_LOOK)
         if present is None:
@@ -171,19 +177,15 @@ class Cluster:
             raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
         self._note_waits(present, found)
         self._note_idle(found)
-        if self._per_node > 1 or not found:
+        if per_node > 1 or not found:
             return found
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
         return [worker for worker in found if worker.machine.fingerprint == usual]
 
     def _note_waits(self, present: list[str], found: list[Worker]) -> None:
         """Note what this driver waits for: workers, or the answer of those that are present."""
-        waits = {self._no_worker: not present, self._no_answer: bool(present) and not found}
-        for wait, waiting in waits.items():
-            if waiting:
-                wait.goes_on()
-            else:
-                wait.is_over()
+        self._no_worker.note(not present)
+        self._no_answer.note(bool(present) and not found)
 
     def _note_idle(self, found: list[Worker]) -> None:
         """Say once how many workers get no cell because their node runs as many as it may."""
@@ -267,7 +269,7 @@ class Cluster:
 
     def _all_free(self, stop: threading.Event) -> list[Worker]:
         """The workers that may get cells, at most `per_node` on each node, once there are any and none is busy."""
-        while not (found := self._usable()) or self._busy:
+        while not (found := self._usable(self._per_node)) or self._busy:
             if stop.is_set():
                 raise Interrupted
             self._change.wait(_LOOK)

@@ -31,6 +31,13 @@ class Wait:
         self._since: float | None = None
         self._next_line = 0.0
 
+    def note(self, missing: bool) -> None:
+        """Note whether it is still missing."""
+        if missing:
+            self.goes_on()
+        else:
+            self.is_over()
+
     def is_over(self) -> None:
         """Note that it is there."""
         self._since = None

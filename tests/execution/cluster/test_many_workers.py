@@ -91,10 +91,10 @@ class Client:
 def driver(monkeypatch):
     """Makes a driver of a cluster that this client stands for, and the list of what it warns of."""
 
-    def made(client, **waits):
+    def made(client, per_node=1, **waits):
         said = []
         monkeypatch.setattr(connecting, "connected", lambda scheduler: client)
-        return Cluster("tcp://scheduler:1", 1, said.append, Waits(**waits)), said
+        return Cluster("tcp://scheduler:1", per_node, said.append, Waits(**waits)), said
 
     return made
 
@@ -139,7 +139,7 @@ def stopped():
 def test_a_run_that_is_stopped_waits_for_no_worker(driver, task, stopped):
     found, _ = driver(Client(workers=()))
     with pytest.raises(Interrupted):
-        found.run(task, Caps(), stopped)
+        found.run(task, Caps(), stopped, alone=False)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_a_run_that_is_stopped_waits_for_no_worker(driver, task, stopped):
 def test_a_worker_whose_introduction_was_lost_is_asked_again(driver, lost):
     found, said = driver(Client(lost, INTRODUCED))
     with found._change:
-        assert found._usable() == []
-        assert [worker.address for worker in found._usable()] == [HERE] and said == []
+        assert found._usable(1) == []
+        assert [worker.address for worker in found._usable(1)] == [HERE] and said == []
 
 
 def test_a_worker_that_cannot_describe_itself_gets_no_cells(driver):
@@ -163,6 +163,20 @@ def test_a_worker_that_cannot_describe_itself_gets_no_cells(driver):
     with pytest.raises(UserError, match="no worker of tcp://scheduler:1 can run cells; each says above what it lacks"):
         _ = found.places
     assert said == [f"worker {HERE} gets no cells: it cannot describe itself (ImportError: no rankbench)"]
+
+
+def test_of_cells_that_run_alone_each_node_gets_one(driver):
+    workers = ("tcp://here:1", "tcp://here:2", "tcp://there:1", "tcp://there:2")
+    found, said = driver(Client(*[INTRODUCED] * 4, workers=workers), per_node=2)
+    go_on, stopped = threading.Event(), threading.Event()
+    stopped.set()
+    assert (found.places, found.nodes, said) == (4, 2, [])
+    with found._free_worker(go_on, 1) as one, found._free_worker(go_on, 1) as other:
+        assert {one.node, other.node} == {"tcp://here", "tcp://there"}
+        with pytest.raises(Interrupted), found._free_worker(stopped, 1):
+            pass
+        with found._free_worker(stopped, 2) as beside:
+            assert beside not in (one, other)
 
 
 # one cell on one worker
@@ -194,10 +208,10 @@ def test_a_worker_that_left_the_cluster_is_gone_and_its_cell_is_cancelled(driver
 def test_a_cell_that_was_killed_on_its_worker_is_handed_out_again(driver, task):
     killed, good = ended_early("lost", "it was killed by SIGKILL"), ended_early("timeout", "took too long")
     found, _ = driver(Client(INTRODUCED, Answer(killed), Answer(killed), Answer(good)))
-    assert found.run(task, Caps(), threading.Event())[0] == good
+    assert found.run(task, Caps(), threading.Event(), alone=False)[0] == good
     found, _ = driver(Client(INTRODUCED, *[Answer(killed)] * 3))
     reason = "each of 3 times its worker went away or it was killed there"
-    assert found.run(task, Caps(), threading.Event())[0] == ended_early("lost", reason)
+    assert found.run(task, Caps(), threading.Event(), alone=False)[0] == ended_early("lost", reason)
 
 
 def test_a_cell_under_way_does_not_fail_when_its_scheduler_stays_away(driver, task, unreachable):
@@ -213,10 +227,10 @@ def test_a_cell_under_way_does_not_fail_when_its_scheduler_stays_away(driver, ta
 def test_an_error_that_is_not_the_solvers_is_tried_again_and_told_in_the_end(driver, task):
     broken, good = Answer(error=TypeError("cannot be sent")), ended_early("timeout", "took too long")
     found, _ = driver(Client(INTRODUCED, broken, Answer(good)))
-    assert found.run(task, Caps(), threading.Event())[0] == good
+    assert found.run(task, Caps(), threading.Event(), alone=False)[0] == good
     found, _ = driver(Client(INTRODUCED, *[broken] * 3))
     reason = "each of 3 times its worker did not get so far as to run it: TypeError: cannot be sent"
-    assert found.run(task, Caps(), threading.Event())[0] == ended_early("lost", reason)
+    assert found.run(task, Caps(), threading.Event(), alone=False)[0] == ended_early("lost", reason)
 
 
 def test_a_run_that_is_stopped_waits_for_no_answer(driver, task, stopped):
@@ -232,17 +246,17 @@ def test_a_scheduler_that_stays_away_is_told(driver, worker, unreachable):
     with pytest.raises(
         Unfinished, match=r"the scheduler tcp://scheduler:1 does not answer for 0 s \(--scheduler-timeout"
     ):
-        found._usable()
+        found._usable(1)
 
 
 def test_a_scheduler_that_comes_back_is_connected_to_again(driver, worker, unreachable, monkeypatch):
     first, second = Client(), Client(INTRODUCED)
     found, _ = driver(first)
     unreachable(first)
-    assert found._usable() == [] and found._are_present([worker]) and found._client is first
+    assert found._usable(1) == [] and found._are_present([worker]) and found._client is first
     monkeypatch.setattr(connecting, "connected", lambda scheduler: second)
-    assert found._usable() == [] and found._client is second
-    assert [worker.address for worker in found._usable()] == [HERE]
+    assert found._usable(1) == [] and found._client is second
+    assert [worker.address for worker in found._usable(1)] == [HERE]
 
 
 def test_a_scheduler_that_does_not_answer_is_waited_for_over_the_same_connection(driver, unreachable):
@@ -250,9 +264,9 @@ def test_a_scheduler_that_does_not_answer_is_waited_for_over_the_same_connection
     found, _ = driver(client)
     unreachable(client)
     client.status = "running"
-    assert found._usable() == [] and client.status == "running"
+    assert found._usable(1) == [] and client.status == "running"
     client.workers = (HERE,)
-    assert [worker.address for worker in found._usable()] == [HERE] and found._client is client
+    assert [worker.address for worker in found._usable(1)] == [HERE] and found._client is client
 
 
 def test_a_cell_goes_on_while_the_scheduler_does_not_answer_and_is_gone_with_its_connection(driver, unreachable):
@@ -307,7 +321,7 @@ def test_a_wait_that_was_over_begins_anew(clock):
 def test_workers_that_run_something_else_are_waited_for_without_a_limit(driver, clock):
     found, said = driver(Client(Answer(status="pending")), workers=10.0)
     for clock.now in (100, 105, 1000):
-        assert found._usable() == []
+        assert found._usable(1) == []
     assert said == [
         f"waiting: no worker of tcp://scheduler:1 has answered, as if all ran something else for {seconds} s; "
         "the run waits without a limit"
