@@ -39,8 +39,9 @@ from rankbench.data.building import numbered
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Held, Tell
 from rankbench.data.publications import Publication
-from rankbench.data.tables import lines, to_the_last_bit
+from rankbench.data.tables import lines
 from rankbench.data.tables.fields import Ids
+from rankbench.data.tables.parsing import to_the_last_bit
 from rankbench.data.tables.watched import Watched
 from rankbench.data.views import Ratings
 

@@ -15,7 +15,8 @@ from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
 from rankbench.data.parsed import parsed
 from rankbench.data.publications import Publication
-from rankbench.data.tables import lines, records, to_the_last_bit
+from rankbench.data.tables import lines, records
+from rankbench.data.tables.parsing import to_the_last_bit
 from rankbench.data.tables.watched import Watched
 from rankbench.data.views import Ratings
 from rankbench.names import Checked

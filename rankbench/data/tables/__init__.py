@@ -1,25 +1,24 @@
 """Reading text files of ratings with pandas' C parser; errors name the file and the line."""
 
 import csv
-import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from rankbench.core.contract import Floats, Int64s, Ints
+from rankbench.core.contract import Flags, Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING, counted, has_decimal_comma
-from rankbench.data.tables.fields import LONGEST_ID, Ids, unreadable
-from rankbench.data.tables.layout import Layout, letter_of, out_of_range
+from rankbench.data.tables.fields import Ids, unreadable
+from rankbench.data.tables.layout import Layout, out_of_range
+from rankbench.data.tables.parsing import parsed
 from rankbench.data.tables.watched import Watched
 
-_ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
-_BUFFER = 1 << 20  # bytes
+_BLOCK = 1 << 15  # values that are checked together
 _PIECE = 1 << 16  # bytes of a file that is read by lines, of which often only the first are wanted
 _LONGEST_LINE = 1 << 22  # bytes
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -70,17 +69,6 @@ class _Unexplained(UserError):
     """A file cannot be read, but no id and no value of it is wrong."""
 
 
-def to_the_last_bit(version: str) -> dict[str, Any]:
-    """The options that make pandas read numbers exactly; from 3.1 on that is the default, and the option warns."""
-    return {"float_precision": "round_trip"} if _is_old(version) else {}
-
-
-def _is_old(version: str) -> bool:
-    """Whether a version of pandas is older than 3.1, which needs additional checks."""
-    major, minor = version.split(".")[:2]
-    return (int(major), int(minor)) < (3, 1)
-
-
 def read(file: File, layout: Layout) -> Rows:
     """The rows of a file, with every field checked; without times if one is missing or cannot be read."""
     if layout.time is not None and _has_field(file, layout, layout.time):
@@ -102,9 +90,7 @@ def _read(file: File, layout: Layout) -> Rows:
     import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
 
     try:
-        with file.open() as stream:
-            watched = Watched(stream, layout)
-            columns = [_joined(pieces) for pieces in zip(*_pieces(watched, layout), strict=True)]
+        columns, watched = parsed(file, layout)
         _check_all(file, layout, watched, len(columns[0]))
     except UserError:
         raise  # it names the line already
@@ -113,7 +99,7 @@ def _read(file: File, layout: Layout) -> Rows:
         if isinstance(error, pandas.errors.EmptyDataError):
             raise UserError(f"{file} holds no rows") from None
         raise _Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
-    ids = tuple(columns[: len(_ids(layout))])
+    ids = tuple(columns[: len(layout.of_ids)])
     if layout.text_ids and any((column == "").any() for column in ids):
         _diagnose(file, layout)
     values = columns[len(layout.fields) - 1] if layout.valued else None
@@ -138,54 +124,6 @@ def _check_all(file: File, layout: Layout, watched: Watched, rows: int) -> None:
                     f"{file}, line {number}: {len(fields)} fields where the header has {layout.width}: "
                     "put a field that holds the separator in quotes"
                 )
-
-
-def _joined(pieces: Sequence[Ids]) -> Ids:
-    """The pieces of a column as one array."""
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
-def _pieces(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
-    """The columns, chunk by chunk; an error if pandas may have misread a field."""
-    import pandas  # noqa: PLC0415
-
-    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in _ids(layout)}
-    if layout.valued:
-        kinds[layout.fields[-1]] = np.float64
-    if layout.time is not None:
-        kinds[layout.time] = str if layout.dated else np.int64
-    chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
-    missing: Any = {layout.fields[-1]: MISSING} if layout.drop_missing else None
-    with pandas.read_csv(
-        io.BufferedReader(watched, _BUFFER),
-        sep=letter_of(layout.separator),
-        header=None,
-        skiprows=layout.header,
-        usecols=chosen,
-        dtype=kinds,
-        encoding=layout.encoding,
-        quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
-        escapechar=layout.escape,
-        decimal=layout.decimal,
-        na_filter=layout.drop_missing,
-        keep_default_na=False,
-        na_values=missing,
-        engine="c",
-        iterator=True,
-        chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
-        **to_the_last_bit(pandas.__version__),
-    ) as frames:
-        for frame in frames:
-            if watched.long_lines and any(frame[index].map(len).max() > LONGEST_ID for index in _ids(layout)):
-                raise ValueError("an id is too long")  # a column of fixed width would take very much memory
-            columns = [frame[index].to_numpy() for index in chosen]
-            if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(_ids(layout))]):
-                raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
-            yield [
-                _in_microseconds(column) if index == layout.time and layout.dated
-                else _as_text(column) if kinds[index] is str else column
-                for index, column in zip(chosen, columns, strict=True)
-            ]  # fmt: skip
 
 
 def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator[tuple[int, str]]:
@@ -309,33 +247,24 @@ def _of_all(file: File, layout: Layout, text: str) -> tuple[str, str]:
     return f" ({counts})", remedy
 
 
-def _ids(layout: Layout) -> tuple[int, ...]:
-    return layout.fields[:-1] if layout.valued else layout.fields
-
-
-def _as_text(column: Ids) -> Ids:
-    """A column as fixed-width text, which can be stored without pickle."""
-    return np.asarray(column, dtype=np.str_)
-
-
-def _in_microseconds(column: Ids) -> Int64s:
-    """The microseconds since 1970 of dates; a ValueError if one is none."""
-    dates = np.asarray(column, dtype="datetime64[us]")
-    if np.isnat(dates).any():
-        raise ValueError("a date is missing")
-    return dates.astype(np.int64)
-
-
 def _check_values(rows: Rows) -> None:
-    if rows.values is None:
-        return
-    low, high = rows.layout.scale
-    right = (rows.values >= low) & (rows.values <= high) & np.isfinite(rows.values)
-    if step := rows.layout.step:
-        right &= np.rint(rows.values / step) * step == rows.values
-    if not right.all():
-        row = int(np.argmin(right))
-        rows.complain(row, out_of_range(rows.values[row], rows.layout))
+    """Raise an error about the first value that is not on the scale; block by block, which the cache holds."""
+    every = np.empty(0) if rows.values is None else rows.values
+    for start in range(0, len(every), _BLOCK):
+        values = every[start : start + _BLOCK]
+        right = _on_scale(values, rows.layout)
+        if not right.all():
+            row = int(np.argmin(right))
+            rows.complain(start + row, out_of_range(values[row], rows.layout))
+
+
+def _on_scale(values: Floats, layout: Layout) -> Flags:
+    """Which values are allowed."""
+    low, high = layout.scale
+    right: Flags = (values >= low) & (values <= high) & np.isfinite(values)
+    if step := layout.step:
+        right &= np.rint(values / step) * step == values
+    return right
 
 
 def _diagnose(file: File, layout: Layout) -> None:

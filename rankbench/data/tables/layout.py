@@ -29,6 +29,11 @@ class Layout:
     drop_missing: bool = False  # rows without a value are left out, instead of being an error
     dated: bool = False  # times are dates as in 2020-01-31 or 2020-01-31T12:00, and not whole numbers
 
+    @property
+    def of_ids(self) -> tuple[int, ...]:
+        """Indices of the fields with ids."""
+        return self.fields[:-1] if self.valued else self.fields
+
 
 def letter_of(separator: str) -> str:
     """The single character that stands for a separator while the C parser reads."""

@@ -35,6 +35,15 @@ class Watched(io.RawIOBase):
         self._left = b""  # the first letter of a separator of two letters, if a piece ended there
         self._last = b"\n\n"  # the last two bytes, as at the start of a line
 
+    def include(self, other: "Watched") -> None:
+        """Note what another stream, with a later piece of the same file, held."""
+        self.zeros |= other.zeros
+        self.controls |= other.controls
+        self.padded |= other.padded
+        self.quotes |= other.quotes
+        self.long_lines |= other.long_lines
+        self.separators += other.separators
+
     def readable(self) -> bool:
         """True: the stream can be read."""
         return True

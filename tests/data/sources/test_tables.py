@@ -18,7 +18,7 @@ from rankbench.data import building
 from rankbench.data.building import Counts, expect, numbered, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File
-from rankbench.data.tables import identified, lines, read, records
+from rankbench.data.tables import identified, lines, parsing, read, records
 from rankbench.data.tables.layout import Layout
 from rankbench.data.tables.watched import Watched, has_leading_zeros
 
@@ -51,6 +51,120 @@ def assert_refused(file, layout, message, build=lambda rows: rows):
     with pytest.raises(UserError, match=re.escape(message)) as error:
         build(read(file, layout))
     assert str(error.value).startswith(str(file)) and "\n" not in str(error.value)
+
+
+def outcome(file, layout):
+    """What was read, or the error's text."""
+    try:
+        rows = read(file, layout)
+    except UserError as error:
+        return str(error)
+    return [*columns(rows), rows.times if rows.times is None else rows.times.tolist(), rows.dropped, rows.padded]
+
+
+# ---- large files, in pieces ----
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Lets a file be parsed in pieces of so many bytes, by three threads; gives the pieces as they came."""
+    seen, cut = [], parsing._pieces
+
+    def noted(stream):
+        for piece in cut(stream):
+            seen.append(piece)
+            yield piece
+
+    def of(size):
+        seen.clear()
+        monkeypatch.setattr(parsing, "_PIECE", size)
+        monkeypatch.setattr(parsing, "_pieces", noted)
+        monkeypatch.setattr(parsing, "usable_cores", lambda: 3)
+        return seen
+
+    return of
+
+
+ROWS = "".join(f"{row % 7},{row * row % 11},{row % 5},{row + 9}\n" for row in range(60))
+STRICT = Layout(strict=True, quoted=True, width=4, header=1, time=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "layout"),
+    [
+        (ROWS, CSV),
+        (ROWS, Layout(time=3)),
+        (ROWS.rstrip("\n"), CSV),
+        (ROWS.replace("\n", "\r\n"), CSV),
+        (ROWS.replace("\n", "\n" * 40), CSV),
+        (ROWS.replace(",", "::"), Layout(separator="::", time=3)),
+        ("\ufeffuser,item,rating,time\n" + ROWS, STRICT),
+        ("user,item,rating,time\n" + ROWS.replace("\n3,", "\n003,"), STRICT),
+        (ROWS, Layout(text_ids=True)),
+        (ROWS.replace("\n3,", "\nsomebody with a longer name,"), Layout(text_ids=True)),
+        (ROWS.replace(",2,", ",,"), Layout(drop_missing=True, text_ids=True)),
+    ],
+)
+def test_in_pieces_a_file_holds_what_it_holds_as_a_whole(write, in_pieces, content, layout):
+    file = write(content)
+    as_a_whole = outcome(file, layout)
+    pieces = in_pieces(64)
+    assert outcome(file, layout) == as_a_whole and isinstance(as_a_whole, list)
+    assert len(pieces) > 5 and b"".join(pieces) == content.encode()
+    assert all(piece.endswith(b"\n") for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize(
+    ("content", "layout"),
+    [
+        ('"a\nb",1,2\n' * 40, Layout(text_ids=True, quoted=True)),
+        ("a,1,2\n" * 40 + '"a\nb",1,2', Layout(text_ids=True, quoted=True)),
+        ("a\\,b,1,2\n" * 40, Layout(text_ids=True, quoted=True, escape="\\")),
+        (ROWS.replace("\n", "\r"), CSV),
+        (ROWS + "\ufeff" + ROWS, Layout(text_ids=True)),
+    ],
+    ids=["quotes", "late quotes", "escapes", "old Macs", "a mark amid the file"],
+)
+def test_where_a_row_may_go_on_in_another_piece_the_file_is_parsed_as_a_whole(write, in_pieces, content, layout):
+    file = write(content)
+    as_a_whole = outcome(file, layout)
+    for size in range(30, 90):
+        in_pieces(size)
+        assert outcome(file, layout) == as_a_whole
+
+
+@given(st.text('01,\n\r"x\x00\x01 \ufeff', max_size=300), st.integers(8, 60), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_in_pieces_any_text_reads_or_fails_as_it_does_as_a_whole(tmp_path_factory, text, size, strict, quoted):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes(("1,0,1\n" * 9 + text + "\n" + "0,1,0\n" * 9).encode())
+    layout, file = Layout(strict=strict, quoted=quoted), File(path, None)
+    as_a_whole = outcome(file, layout)
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr(parsing, "_PIECE", size)
+        own.setattr(parsing, "usable_cores", lambda: 2)
+        assert outcome(file, layout) == as_a_whole
+
+
+def test_a_packed_file_is_parsed_in_pieces_too(write, in_pieces):
+    file = write(gzip.compress(ROWS.encode()), "rows.csv.gz")
+    as_a_whole = outcome(file, CSV)
+    pieces = in_pieces(64)
+    assert outcome(file, CSV) == as_a_whole and len(pieces) > 5
+
+
+@pytest.mark.parametrize("wrong", ["1,2,x\n", "1\n", "1,2,9\n", "1,2,3,4,5\n", "1,2\x01,3\n"])
+def test_a_mistake_in_a_late_piece_is_named_by_its_line(write, in_pieces, wrong):
+    file = write("a,b,c,d\n" + ROWS + wrong + ROWS)
+    layout = Layout(strict=True, width=4, header=1, scale=(0, 5))
+    as_a_whole = outcome(file, layout)
+    in_pieces(64)
+    assert outcome(file, layout) == as_a_whole and ", line 62: " in as_a_whole
+
+
+def test_a_large_file_without_rows_is_refused(write, in_pieces):
+    in_pieces(8)
+    assert_refused(write("\n" * 99), CSV, "holds no rows")
 
 
 # ---- what is read ----

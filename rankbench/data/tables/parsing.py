@@ -1,0 +1,177 @@
+"""Parsing the rows of a text file with pandas' C parser, the pieces of a large file side by side in threads."""
+
+import csv
+import io
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import IO, Any
+
+import numpy as np
+
+from rankbench.core.contract import Int64s
+from rankbench.core.system import usable_cores
+from rankbench.data.files import File
+from rankbench.data.tables.cells import MISSING
+from rankbench.data.tables.fields import LONGEST_ID, Ids
+from rankbench.data.tables.layout import Layout, letter_of
+from rankbench.data.tables.watched import Watched
+
+_ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
+_BUFFER = 1 << 20  # bytes
+_PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
+_MOST = 8  # threads; the reading of the file keeps no more of them busy
+_BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
+
+Part = tuple[list[Ids], Watched]
+
+
+class _Whole(Exception):
+    """A file has to be parsed as a whole: pandas would read its pieces otherwise, or there are none."""
+
+
+def parsed(file: File, layout: Layout) -> Part:
+    """The columns of a file, and what pandas does not notice in it; ValueErrors are those of pandas."""
+    threads = min(usable_cores(), _MOST)
+    with suppress(_Whole):
+        if threads > 1 and not layout.escape and _is_large(file):
+            with file.open() as stream:
+                return _together(_side_by_side(stream, layout, threads))
+    with file.open() as stream:
+        return _together([_part(stream, layout)])
+
+
+def _is_large(file: File) -> bool:
+    """Whether a file has more than one piece, even if it is packed."""
+    try:
+        return file.path.stat().st_size > _PIECE
+    except OSError:  # which is told by whoever reads it
+        return False
+
+
+def _side_by_side(stream: IO[bytes], layout: Layout, threads: int) -> list[Part]:
+    """The columns of each piece of a file; so many are parsed at a time, and few wait in memory."""
+    parts: list[Part] = []
+    waiting: deque[Future[Part]] = deque()
+    below = replace(layout, header=0)
+    with ThreadPoolExecutor(threads) as pool:
+        for number, piece in enumerate(_pieces(stream)):
+            if (layout.quoted and b'"' in piece) or (number and piece.startswith(_BOM)):
+                raise _Whole
+            if len(waiting) > threads:
+                parts.append(waiting.popleft().result())
+            waiting.append(pool.submit(_part, io.BytesIO(piece), below if number else layout))
+        return parts + [future.result() for future in waiting]
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a file in pieces of whole lines; an exception if a line is longer than a piece."""
+    rest = b""
+    while read := stream.read(_PIECE):
+        text = rest + read
+        end = text.rfind(b"\n") + 1
+        if not end:
+            raise _Whole
+        yield text[:end]
+        rest = text[end:]
+    if rest:
+        yield rest
+
+
+def _part(stream: IO[bytes], layout: Layout) -> Part:
+    """The columns of what a stream holds, none if it holds no rows, and what pandas does not notice in it."""
+    import pandas  # noqa: PLC0415
+
+    watched = Watched(stream, layout)
+    try:
+        return [_joined(pieces) for pieces in zip(*_frames(watched, layout), strict=True)], watched
+    except pandas.errors.EmptyDataError:
+        return [], watched
+
+
+def _together(parts: list[Part]) -> Part:
+    """Parts as one; an error of pandas if none of them holds rows."""
+    import pandas  # noqa: PLC0415
+
+    watched = parts[0][1]
+    for _, other in parts[1:]:
+        watched.include(other)
+    by_column = [list(pieces) for pieces in zip(*(columns for columns, _ in parts if columns), strict=True)]
+    if not by_column:
+        raise pandas.errors.EmptyDataError("no rows")
+    parts.clear()  # each column's pieces go as soon as they are one
+    return [_joined(by_column.pop(0)) for _ in range(len(by_column))], watched
+
+
+def _joined(pieces: Sequence[Ids]) -> Ids:
+    """The pieces of a column as one array."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
+    """The columns, chunk by chunk; an error if pandas may have misread a field."""
+    import pandas  # noqa: PLC0415
+
+    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in layout.of_ids}
+    if layout.valued:
+        kinds[layout.fields[-1]] = np.float64
+    if layout.time is not None:
+        kinds[layout.time] = str if layout.dated else np.int64
+    chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
+    missing: Any = {layout.fields[-1]: MISSING} if layout.drop_missing else None
+    with pandas.read_csv(
+        io.BufferedReader(watched, _BUFFER),
+        sep=letter_of(layout.separator),
+        header=None,
+        skiprows=layout.header,
+        usecols=chosen,
+        dtype=kinds,
+        encoding=layout.encoding,
+        quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
+        escapechar=layout.escape,
+        decimal=layout.decimal,
+        na_filter=layout.drop_missing,
+        keep_default_na=False,
+        na_values=missing,
+        engine="c",
+        iterator=True,
+        chunksize=_ROWS if _is_old(pandas.__version__) else None,  # None reads all at once
+        **to_the_last_bit(pandas.__version__),
+    ) as frames:
+        for frame in frames:
+            if watched.long_lines and any(frame[index].map(len).max() > LONGEST_ID for index in layout.of_ids):
+                raise ValueError("an id is too long")  # a column of fixed width would take very much memory
+            columns = [frame[index].to_numpy() for index in chosen]
+            if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(layout.of_ids)]):
+                raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
+            yield [
+                _in_microseconds(column) if index == layout.time and layout.dated
+                else _as_text(column) if kinds[index] is str else column
+                for index, column in zip(chosen, columns, strict=True)
+            ]  # fmt: skip
+
+
+def to_the_last_bit(version: str) -> dict[str, Any]:
+    """The options that make pandas read numbers exactly; from 3.1 on that is the default, and the option warns."""
+    return {"float_precision": "round_trip"} if _is_old(version) else {}
+
+
+def _is_old(version: str) -> bool:
+    """Whether a version of pandas is older than 3.1, which needs additional checks."""
+    major, minor = version.split(".")[:2]
+    return (int(major), int(minor)) < (3, 1)
+
+
+def _as_text(column: Ids) -> Ids:
+    """A column as fixed-width text, which can be stored without pickle."""
+    return np.asarray(column, dtype=np.str_)
+
+
+def _in_microseconds(column: Ids) -> Int64s:
+    """The microseconds since 1970 of dates; a ValueError if one is none."""
+    dates = np.asarray(column, dtype="datetime64[us]")
+    if np.isnat(dates).any():
+        raise ValueError("a date is missing")
+    return dates.astype(np.int64)
