@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rankbench.arrays.npz import sealed
+from rankbench.arrays.ordering import order_of
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.features import Features
@@ -92,7 +93,8 @@ def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: R
     keys = users.astype(np.int64) * n_items + items
     if (keys[1:] > keys[:-1]).all():
         return None
-    order = np.argsort(keys, kind="stable")
+    by_item = order_of(items, n_items)
+    order = by_item[order_of(users[by_item], int(users.max()) + 1)]
     same = keys[order[1:]] == keys[order[:-1]]
     if not same.any():
         return None

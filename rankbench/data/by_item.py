@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.arrays.mapped import pieces
+from rankbench.arrays.ordering import order_of
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.shared.rows import SparseRows
 
@@ -21,7 +22,7 @@ class ByItem:
     @classmethod
     def of(cls, users: Int32s, items: Ints, n_items: int) -> "ByItem":
         """The index of (user, item) rows that are sorted by user."""
-        rows = np.argsort(items, kind="stable")
+        rows = order_of(items, n_items).astype(np.int64, copy=False)
         return cls(np.concatenate([[0], np.cumsum(counted(items, n_items))]), users[rows], rows)
 
     @property

@@ -2,7 +2,7 @@
 
 The file is read twice: for the distinct ids, and for the rows, which go to arrays that are kept in files if they are
 large. Rows that come by user are then arranged block by block. Rows in another order are first sorted by user, which
-takes 8 bytes of memory for each row, and half as much again while they are sorted.
+takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,8 @@ import numpy as np
 
 from rankbench.arrays.distinct import distinct
 from rankbench.arrays.mapped import Pile, pieces
-from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.arrays.ordering import order_of
+from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
 from rankbench.data.building import Repeats
@@ -28,6 +29,7 @@ from rankbench.data.views.layout import blocks
 
 PACKAGE = "pyarrow"
 INSTALL = 'pip install "rankbench[parquet]"'
+_TABLE = 1 << 24  # whole numbers from the first id to the last for which a table of all of them is made
 _ROWS = 1 << 20  # rows of a Parquet file to read at a time
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begins in another way
 _SHOWN = 200  # characters of an error of pyarrow that are shown
@@ -146,13 +148,41 @@ def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -
     """All rows, after a first pass that collects the ids."""
     known = [_distinct_in(table, column, role) for role, column in zip(_ROLES[:2], columns[:2], strict=True)]
     piles = [Pile(np.int32), Pile(np.int32), Pile(np.float64)]
+    numberings = [_Numbering.of(ids) for ids in known]
     for first, batch in _numbered(table.read(columns)):
-        for pile, part, role, ids in zip(piles, batch[:2], _ROLES, known, strict=False):
-            distinct, codes = _coded(part, role, first)
-            pile.add(np.searchsorted(ids, distinct)[codes])
+        for pile, part, numbering in zip(piles, batch[:2], numberings, strict=False):
+            pile.add(numbering.numbers(_plain(part)))
         piles[2].add(_numbers(batch[2], first, scale))
     users, items, values = (pile.array() for pile in piles)
     return _Rows(users, items, values, *known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbering:
+    """The place of an id among all ids, which are ascending."""
+
+    ids: Ids
+    table: Int32s | None  # the place of each whole number from the first id to the last, if that are not too many
+
+    @classmethod
+    def of(cls, ids: Ids) -> "_Numbering":
+        """The numbering of these ids."""
+        if ids.dtype.kind != "i" or int(ids[-1]) - int(ids[0]) >= _TABLE:
+            return cls(ids, None)
+        table = np.zeros(ids[-1] - ids[0] + 1, np.int32)
+        table[ids - ids[0]] = np.arange(len(ids))
+        return cls(ids, table)
+
+    def numbers(self, part: Any) -> Int32s:
+        """The places of the ids in a part of a column."""
+        if self.table is not None:
+            found: Int32s = self.table[part.to_numpy().astype(np.int64, copy=False) - self.ids[0]]
+            return found
+        coded = part.dictionary_encode()
+        distinct = coded.dictionary
+        ids = np.array(distinct.to_pylist(), np.str_) if _is_text(distinct) else distinct.to_numpy()
+        numbers: Int32s = np.searchsorted(self.ids, ids).astype(np.int32)[coded.indices.to_numpy()]
+        return numbers
 
 
 def _times_in(table: _Table, columns: tuple[int, ...]) -> Int64s | None:
@@ -186,7 +216,7 @@ def _distinct_in(table: _Table, column: int, role: str) -> Ids:
     """The distinct ids of a column, ascending."""
     found: Ids | None = None
     for first, (part,) in _numbered(table.read([column])):
-        ids = distinct(_coded(part, role, first)[0])
+        ids = _ids_in(part, role, first)
         found = ids if found is None else distinct(np.concatenate([found, ids]))
     if found is None:
         raise UserError("holds no rows")
@@ -202,24 +232,46 @@ def _numbered(batches: Batches) -> Iterator[tuple[int, Sequence[Any]]]:
         first += len(batch[0])
 
 
-def _coded(part: Any, role: str, first: int) -> tuple[Ids, Int32s]:
-    """The distinct ids of a part of a column, and for each row the place of its id among them."""
+def _ids_in(part: Any, role: str, first: int) -> Ids:
+    """The distinct ids in a part of a column, ascending."""
     from pyarrow import types  # noqa: PLC0415  an optional package
 
-    if types.is_dictionary(part.type):
-        part = part.dictionary_decode()
-    is_text = types.is_string(part.type) or types.is_large_string(part.type)
-    if not (is_text or types.is_integer(part.type)):
+    part = _plain(part)
+    if not (types.is_integer(part.type) or _is_text(part)):
         raise UserError(f"the {role} is of type {part.type}: ids must be whole numbers or texts")
     _refuse_missing(part, role, first)
+    return _texts_in(part, role, first) if _is_text(part) else _whole_numbers_in(part.to_numpy(), role, first)
+
+
+def _texts_in(part: Any, role: str, first: int) -> Ids:
     coded = part.dictionary_encode()
-    codes = coded.indices.to_numpy()
-    distinct = np.array(coded.dictionary.to_pylist(), np.str_) if is_text else coded.dictionary.to_numpy()
-    for number, text in enumerate(distinct.tolist()):
-        if reason := unreadable(str(text), "text" if is_text else "id"):
-            row = first + int(np.argmax(codes == number))
-            raise UserError(f"row {row}: {role} {str(text)[:60]!r} {reason}")
-    return (distinct if is_text else distinct.astype(np.int64)), codes
+    texts = coded.dictionary.to_pylist()
+    for number, text in enumerate(texts):
+        if reason := unreadable(text, "text"):
+            row = first + int(np.argmax(coded.indices.to_numpy() == number))
+            raise UserError(f"row {row}: {role} {text[:60]!r} {reason}")
+    return distinct(np.array(texts, np.str_))
+
+
+def _whole_numbers_in(numbers: Ids, role: str, first: int) -> Int64s:
+    found = distinct(numbers)
+    if reason := unreadable(str(found[-1]), "id"):
+        row = int(np.argmax(numbers > np.iinfo(np.int64).max))
+        raise UserError(f"row {first + row}: {role} {str(numbers[row])!r} {reason}")
+    return found.astype(np.int64)
+
+
+def _plain(part: Any) -> Any:
+    """A part of a column without a dictionary."""
+    from pyarrow import types  # noqa: PLC0415  an optional package
+
+    return part.dictionary_decode() if types.is_dictionary(part.type) else part
+
+
+def _is_text(part: Any) -> bool:
+    from pyarrow import types  # noqa: PLC0415  an optional package
+
+    return bool(types.is_string(part.type) or types.is_large_string(part.type))
 
 
 def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
@@ -246,22 +298,25 @@ def _refuse_missing(part: Any, role: str, first: int) -> None:
 
 def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
     """The view of the rows: by user, and the items of each user in ascending order."""
-    order = None if _ascending(rows.users) else np.argsort(rows.users, kind="stable")
     n_users, n_items = len(rows.user_ids), len(rows.item_ids)
+    order = None if _ascending(rows.users) else order_of(rows.users, n_users)
     bounds, ends = np.concatenate([[0], np.cumsum(counted(rows.users, n_users))]), [0]
     items, values, times = Pile(np.int32), Pile(np.float64), Pile(np.int64)
     for users, block in blocks(bounds):
         chosen = block if order is None else order[block]
-        keys = np.repeat(np.arange(users.stop - users.start), np.diff(bounds[users.start : users.stop + 1]))
-        keys = keys * n_items + rows.items[chosen]
-        by_item = np.argsort(keys, kind="stable")
-        last = np.append(np.diff(keys[by_item]) > 0, True)  # of the rows of one user and item
-        if repeats == "error" and not last.all():
-            user, item = np.divmod(keys[by_item[np.argmin(last)]], n_items)
-            _complain(path, rows, users.start + int(user), int(item))
-        kept = by_item[last]
+        keys = np.repeat(np.arange(users.stop - users.start), np.diff(bounds[users.start : users.stop + 1])) * n_items
+        own = rows.items[chosen]
+        keys += own
+        kept: Ints | slice = slice(None)
+        if not (keys[1:] > keys[:-1]).all():
+            by_item = np.argsort(keys, kind="stable")
+            last = np.append(np.diff(keys[by_item]) > 0, True)  # of the rows of one user and item
+            if repeats == "error" and not last.all():
+                user, item = np.divmod(keys[by_item[np.argmin(last)]], n_items)
+                _complain(path, rows, users.start + int(user), int(item))
+            kept = by_item[last]
         ends.extend((ends[-1] + np.cumsum(np.bincount(keys[kept] // n_items))).tolist())
-        items.add(rows.items[chosen][kept])
+        items.add(own[kept])
         values.add(rows.values[chosen][kept])
         if rows.times is not None:
             times.add(rows.times[chosen][kept])

@@ -1,0 +1,25 @@
+"""The order of rows by a whole number each, in linear time."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+_MOST = np.iinfo(np.int32).max  # rows that SciPy numbers by 32 bits; beyond, it would take more memory than sorting
+
+Codes = npt.NDArray[Any]
+
+
+def order_of(codes: Codes, n_codes: int) -> Codes:
+    """The rows by their codes, which are at least 0 and below `n_codes`; those of equal codes stay in their order.
+
+    It is `np.argsort(codes, kind="stable")`, which takes ten times as long for 20 million rows: here rows are counted,
+    as SciPy does where it lists the rows of a matrix by columns.
+    """
+    if len(codes) > _MOST:
+        return np.argsort(codes, kind="stable")
+    ones, ends = np.ones(len(codes), np.int8), np.arange(len(codes) + 1, dtype=np.int32)
+    by_row = scipy.sparse.csr_array((ones, codes, ends), shape=(len(codes), n_codes))
+    order: Codes = by_row.tocsc().indices
+    return order
