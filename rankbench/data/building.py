@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rankbench.arrays.npz import sealed
-from rankbench.arrays.ordering import order_of
+from rankbench.arrays.ordering import lexical_order
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.features import Features
@@ -93,8 +93,7 @@ def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: R
     keys = users.astype(np.int64) * n_items + items
     if (keys[1:] > keys[:-1]).all():
         return None
-    by_item = order_of(items, n_items)
-    order = by_item[order_of(users[by_item], int(users.max()) + 1)]
+    order = lexical_order((users, int(users.max()) + 1), (items, n_items))
     same = keys[order[1:]] == keys[order[:-1]]
     if not same.any():
         return None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankbench.arrays.npz import LARGEST, Arrays, sealed, unpack
+from rankbench.arrays.ordering import lexical_order
 from rankbench.core.brief import Facts, as_html
 from rankbench.core.contract import Flags, Floats, Int8s, Int32s, Int64s, Ints, Solver
 from rankbench.core.errors import UserError
@@ -212,7 +213,10 @@ class Comparisons:
         n_users, n_items = layout.sizes("comparison", users, items, n_users, n_items)
         layout.check_lengths("users", users, "better", better)
         layout.check_lengths("users", users, "worse", worse)
-        order = np.lexsort((worse, better, users) if groups is None else (groups, worse, better, users))
+        if groups is None:
+            order = lexical_order((users, n_users), (better, n_items), (worse, n_items))
+        else:
+            order = np.lexsort((groups, worse, better, users))
         columns = layout.arranged(better, order), layout.arranged(worse, order)
         group = None if groups is None else layout.arranged(np.asarray(groups), order)
         return cls(layout.row_ends(users, n_users), *columns, n_items, item_features, groups=group, **labels)
