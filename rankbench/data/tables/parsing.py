@@ -22,14 +22,14 @@ from rankbench.data.tables.watched import Watched
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
-_MOST = 8  # threads; the reading of the file keeps no more of them busy
+_MOST = 8  # threads at most, since one thread reads the file for all of them
 _BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
 
 Part = tuple[list[Ids], Watched]
 
 
 class _Whole(Exception):
-    """A file has to be parsed as a whole: pandas would read its pieces otherwise, or there are none."""
+    """A file has to be parsed as a whole: pandas would read its pieces otherwise, or a line is longer than a piece."""
 
 
 def parsed(file: File, layout: Layout) -> Part:
