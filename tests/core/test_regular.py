@@ -24,7 +24,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "core/system.py": (5, "what the system says under /proc and /sys"),
     "arrays/npz.py": (6, "arrays in a file that came through the door"),
     "data/files.py": (4, "parts of an archive that came through the door"),
-    "data/tables/__init__.py": (1, "rows of a stream that came through the door"),
+    "data/tables/parsing.py": (1, "rows of a stream that came through the door"),
     "data/export.py": (2, "rows of a stream that came through the door"),
     "data/sources/brain.py": (1, "rows of a stream that came through the door"),
     "data/sources/embeddings.py": (2, "arrays, of which those in a .npy file are mapped"),

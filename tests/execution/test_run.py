@@ -189,31 +189,38 @@ def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
 
 
 class Nodes:
-    """A workplace of two machines with two places each, which notes what runs at the same time."""
+    """A workplace of two machines with two places each, which notes how many cells it was given at the same time."""
 
     places, nodes = 4, 2
 
     def __init__(self):
-        self.under_way, self.most, self.lock = [], {}, threading.Lock()
+        self.under_way, self.most, self.change = [], {True: 0, False: 0}, threading.Condition()
 
     def run(self, task, caps, stop, alone):
-        with self.lock:
+        with self.change:
             self.under_way.append(alone)
             assert len(set(self.under_way)) == 1
-            self.most[alone] = max(self.most.get(alone, 0), len(self.under_way))
+            self.most[alone] = max(self.most[alone], len(self.under_way))
+            self.change.notify_all()
+            assert self.change.wait_for(lambda: self.most[alone] > 1, 60)
         time.sleep(0.1)
-        with self.lock:
+        with self.change:
             self.under_way.remove(alone)
         return ended_early("timeout", "too long"), MACHINE
 
 
-def test_of_cells_that_run_alone_each_machine_has_one(tmp_path):
+def test_of_cells_that_run_alone_each_machine_gets_one(tmp_path):
     published = Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]")
     data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
-    run = prepared(tmp_path, tiny(data=data, published=(published,)), jobs=4)
+    run = prepared(tmp_path, tiny(data=data, repetitions=4, published=(published,)), jobs=4)
     run.workplace = Nodes()
     run.execute()
-    assert run.workplace.most == {True: 2, False: 4}
+    assert run.workplace.most[True] in (2, 3) and run.workplace.most[False] in (
+        2,
+        3,
+        4,
+        5,
+    )  # one more waits for a place
 
 
 def test_cells_that_ran_alone_are_disturbed_at_most_by_others_than_the_run(tmp_path, busy):

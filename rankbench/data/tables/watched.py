@@ -41,7 +41,6 @@ class Watched(io.RawIOBase):
         self.controls |= other.controls
         self.padded |= other.padded
         self.quotes |= other.quotes
-        self.long_lines |= other.long_lines
         self.separators += other.separators
 
     def readable(self) -> bool:

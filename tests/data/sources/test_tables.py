@@ -96,10 +96,11 @@ STRICT = Layout(strict=True, quoted=True, width=4, header=1, time=3)
         (ROWS, Layout(time=3)),
         (ROWS.rstrip("\n"), CSV),
         (ROWS.replace("\n", "\r\n"), CSV),
-        (ROWS.replace("\n", "\n" * 40), CSV),
+        (ROWS.replace("\n", "\n" * 200), CSV),
         (ROWS.replace(",", "::"), Layout(separator="::", time=3)),
         ("\ufeffuser,item,rating,time\n" + ROWS, STRICT),
-        ("user,item,rating,time\n" + ROWS.replace("\n3,", "\n003,"), STRICT),
+        ("user,item,rating,time\n" + ROWS + "003,1,2,9\n", STRICT),
+        ("user,item,rating,time\n" + ROWS + '1,2,3,"x",5\n', Layout(strict=True, width=4, header=1)),
         (ROWS, Layout(text_ids=True)),
         (ROWS.replace("\n3,", "\nsomebody with a longer name,"), Layout(text_ids=True)),
         (ROWS.replace(",2,", ",,"), Layout(drop_missing=True, text_ids=True)),
@@ -119,7 +120,7 @@ def test_in_pieces_a_file_holds_what_it_holds_as_a_whole(write, in_pieces, conte
     [
         ('"a\nb",1,2\n' * 40, Layout(text_ids=True, quoted=True)),
         ("a,1,2\n" * 40 + '"a\nb",1,2', Layout(text_ids=True, quoted=True)),
-        ("a\\,b,1,2\n" * 40, Layout(text_ids=True, quoted=True, escape="\\")),
+        ("a\\\nb,1,2\n" * 40, Layout(text_ids=True, quoted=True, escape="\\")),
         (ROWS.replace("\n", "\r"), CSV),
         (ROWS + "\ufeff" + ROWS, Layout(text_ids=True)),
     ],
@@ -144,6 +145,18 @@ def test_in_pieces_any_text_reads_or_fails_as_it_does_as_a_whole(tmp_path_factor
         own.setattr(parsing, "_PIECE", size)
         own.setattr(parsing, "usable_cores", lambda: 2)
         assert outcome(file, layout) == as_a_whole
+
+
+def test_no_more_pieces_wait_in_memory_than_are_parsed_at_a_time(write, in_pieces, monkeypatch):
+    file, seen, ahead, part = write(ROWS), in_pieces(16), [], parsing._part
+
+    def noted(stream, layout):
+        ahead.append(len(seen) - len(ahead))
+        return part(stream, layout)
+
+    monkeypatch.setattr(parsing, "_part", noted)
+    assert len(read(file, CSV).values) == 60 and len(seen) > 30
+    assert max(ahead) <= 3 + 2  # threads; one more waits, and one has just been read
 
 
 def test_a_packed_file_is_parsed_in_pieces_too(write, in_pieces):

@@ -179,6 +179,15 @@ def test_of_cells_that_run_alone_each_node_gets_one(driver):
             assert beside not in (one, other)
 
 
+def test_a_cell_that_runs_alone_waits_for_a_node_where_nothing_runs(driver, task, stopped):
+    workers, good = ("tcp://here:1", "tcp://here:2"), ended_early("timeout", "took too long")
+    found, _ = driver(Client(*[INTRODUCED] * 2, Answer(good), workers=workers), per_node=2)
+    with found._free_worker(threading.Event(), 2):
+        with pytest.raises(Interrupted):
+            found.run(task, Caps(), stopped, alone=True)
+        assert found.run(task, Caps(), stopped, alone=False)[0] == good
+
+
 # one cell on one worker
 
 
