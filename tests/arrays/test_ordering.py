@@ -15,6 +15,13 @@ def test_it_is_that_of_a_stable_sort(codes, more):
     assert order_of(codes, 10 + more).tolist() == np.argsort(codes, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64])
+def test_codes_may_have_any_whole_type_and_be_a_view_that_cannot_be_written_to(dtype):
+    codes = np.array([3, 9, 1, 9, 3, 9, 0, 9], dtype)[::2]
+    codes.flags.writeable = False
+    assert order_of(codes, 4).tolist() == [3, 1, 0, 2]
+
+
 @pytest.mark.parametrize(("most", "n_codes"), [(3, 2), (4, 10**12)])
 def test_more_rows_than_32_bits_number_and_few_of_many_codes_are_sorted(monkeypatch, most, n_codes):
     monkeypatch.setattr(ordering, "_MOST", most)

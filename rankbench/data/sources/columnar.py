@@ -179,9 +179,9 @@ class _Numbering:
             found: Int32s = self.table[part.to_numpy().astype(np.int64, copy=False) - self.ids[0]]
             return found
         coded = part.dictionary_encode()
-        distinct = coded.dictionary
-        ids = np.array(distinct.to_pylist(), np.str_) if _is_text(distinct) else distinct.to_numpy()
-        numbers: Int32s = np.searchsorted(self.ids, ids).astype(np.int32)[coded.indices.to_numpy()]
+        ids = coded.dictionary.to_pylist() if _is_text(part) else coded.dictionary.to_numpy()
+        places = np.searchsorted(self.ids, np.asarray(ids, self.ids.dtype)).astype(np.int32)
+        numbers: Int32s = places[coded.indices.to_numpy()]
         return numbers
 
 

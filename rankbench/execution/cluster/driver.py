@@ -110,20 +110,20 @@ class Cluster:
 
     def run(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
         """Run one cell on a free worker, or over all workers, and wait for it."""
-        if parts := partitions_of(task.cell):
-            return self._run_in_parts(task, caps, stop, parts)
+        if partitions_of(task.cell):
+            return self._run_in_parts(task, caps, stop, alone)
         start = task.start.read_bytes() if task.start else None
         order = Order(task.cell, caps, own_files(task.cell), self._stop, start=start, followed=task.followed)
-        lost, reason = 0, ""
-        while lost < _ATTEMPTS:
+        reasons: list[str] = []
+        while len(reasons) < _ATTEMPTS:
             with self._free_worker(stop, 1 if alone else self._per_node) as worker:
                 try:
                     if outcome := self._run_on(worker, order, task.parts, stop):
                         return outcome, worker.machine
                 except Gone as gone:
-                    lost, reason = lost + 1, str(gone) or "its worker went away or it was killed there"
+                    reasons.append(str(gone) or "its worker went away or it was killed there")
                     self._contact.forget()
-        return ended_early("lost", f"each of {lost} times {reason}"), self._mine
+        return ended_early("lost", f"each of {len(reasons)} times {' or '.join(dict.fromkeys(reasons))}"), self._mine
 
     def _run_on(self, worker: Worker, order: Order, parts: Path, stop: threading.Event) -> Ended | None:
         """The outcome of an order on this worker; None if the worker refused it and gets no more cells."""
@@ -175,17 +175,13 @@ class Cluster:
         found = [worker for worker in known if worker]
         if present and len(known) == len(present) and not found:
             raise UserError(f"no worker of {self._scheduler} can run cells", remedy="each says above what it lacks")
-        self._note_waits(present, found)
+        self._no_worker.note(not present)
+        self._no_answer.note(bool(present) and not found)
         self._note_idle(found)
         if per_node > 1 or not found:
             return found
         usual = Counter(worker.machine.fingerprint for worker in found).most_common(1)[0][0]
         return [worker for worker in found if worker.machine.fingerprint == usual]
-
-    def _note_waits(self, present: list[str], found: list[Worker]) -> None:
-        """Note what this driver waits for: workers, or the answer of those that are present."""
-        self._no_worker.note(not present)
-        self._no_answer.note(bool(present) and not found)
 
     def _note_idle(self, found: list[Worker]) -> None:
         """Say once how many workers get no cell because their node runs as many as it may."""
@@ -237,11 +233,11 @@ class Cluster:
 
     # One cell over all workers
 
-    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, parts: int) -> tuple[Ended, Machine]:
+    def _run_in_parts(self, task: Task, caps: Caps, stop: threading.Event, alone: bool) -> tuple[Ended, Machine]:
         """Run one cell whose users' parts are kept by the workers."""
         lost = 0
         while lost < _ATTEMPTS:
-            with self._free_team(parts, stop) as workers:
+            with self._free_team(partitions_of(task.cell), stop, alone) as workers:
                 try:
                     with only_team(self._client, stop):
                         return self._led(workers, task, caps, stop), workers[0].machine
@@ -250,20 +246,24 @@ class Cluster:
         return ended_early("lost", f"{lost} times a worker that held parts of the users went away"), self._mine
 
     @contextmanager
-    def _free_team(self, most: int, stop: threading.Event) -> Iterator[list[Worker]]:
-        """A context with all workers that may get cells, but not more than `most`, once they are free."""
+    def _free_team(self, most: int, stop: threading.Event, alone: bool) -> Iterator[list[Worker]]:
+        """A context with all workers that may get cells, but not more than `most`, once they are free.
+
+        With `alone` the other workers get no cells meanwhile: the driver, which trains too, may be on their machine.
+        """
         with self._change:
             self._teams_to_come += 1
             try:
-                workers = self._all_free(stop)[:most]
+                found = self._all_free(stop)
             finally:
                 self._teams_to_come -= 1
-            self._busy |= {worker.address: worker.node for worker in workers}
+            taken = found if alone else found[:most]
+            self._busy |= {worker.address: worker.node for worker in taken}
         try:
-            yield workers
+            yield found[:most]
         finally:
             with self._change:
-                for worker in workers:
+                for worker in taken:
                     self._busy.pop(worker.address, None)
                 self._change.notify_all()
 

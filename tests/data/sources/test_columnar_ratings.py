@@ -73,6 +73,15 @@ def test_the_view_is_that_of_a_text_file_with_the_same_rows(tmp_path, kind, rows
     assert fingerprint(again) == fingerprint(expected) and len(expected.user_ids) == 3
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_large_ids_far_apart_that_no_double_tells_from_their_neighbours_stay_apart(tmp_path, dtype):
+    users = np.array([2**62 + 1, 2**62 + 2, 2**62 + 1, 5, 2**62, 2**62 + 1], dtype)
+    found = loaded(tmp_path, {**TABLE, "reviewer": users})
+    assert found.user_ids.tolist() == [5, 2**62, 2**62 + 1, 2**62 + 2]
+    ids = found.user_ids[found.users].tolist(), found.item_ids[found.items].tolist(), found.values.tolist()
+    assert sorted(zip(*ids, strict=True)) == sorted(zip(users.tolist(), ITEMS, RATINGS, strict=True))
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("by_user", [True, False])
 def test_large_files_go_through_files_and_give_the_same(monkeypatch, tmp_path, kind, by_user):

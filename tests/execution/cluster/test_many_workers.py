@@ -1,6 +1,7 @@
 """What a driver does when workers or the scheduler go away at a given moment: a client that stands for a cluster."""
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -240,6 +241,9 @@ def test_an_error_that_is_not_the_solvers_is_tried_again_and_told_in_the_end(dri
     found, _ = driver(Client(INTRODUCED, *[broken] * 3))
     reason = "each of 3 times its worker did not get so far as to run it: TypeError: cannot be sent"
     assert found.run(task, Caps(), threading.Event(), alone=False)[0] == ended_early("lost", reason)
+    found, _ = driver(Client(INTRODUCED, broken, CANCELLED, broken))
+    reason += " or its worker went away or it was killed there"
+    assert found.run(task, Caps(), threading.Event(), alone=False)[0] == ended_early("lost", reason)
 
 
 def test_a_run_that_is_stopped_waits_for_no_answer(driver, task, stopped):
@@ -339,6 +343,15 @@ def test_workers_that_run_something_else_are_waited_for_without_a_limit(driver, 
 
 
 # one cell over all workers
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_beside_a_cell_in_parts_whose_seconds_count_no_worker_gets_another(driver, stopped, alone):
+    found, _ = driver(Client(*[INTRODUCED] * 2, workers=("tcp://here:1", "tcp://there:1")))
+    with found._free_team(1, threading.Event(), alone) as team:
+        assert len(team) == 1
+        with pytest.raises(Interrupted) if alone else nullcontext(), found._free_worker(stopped, 1) as other:
+            assert other not in team
 
 
 @pytest.mark.parametrize("lost", [CANCELLED, OSError("closed")])
