@@ -7,7 +7,6 @@ not matter, because the stored curve tells at which step the training ended.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
 from statistics import fmean
 
 from rankbench.core.blas import one_blas_thread
@@ -27,6 +26,7 @@ from rankbench.records.differences import basis_change, races
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Group
+from rankbench.statistics.samples import of_most
 
 FEWEST = 6  # digits of a key that tell which cell is meant
 
@@ -110,16 +110,17 @@ def by_key(results: ResultsFolder, digits: str) -> Result:
 def best_of(groups: Sequence[Group], measure: Measure, remedies: Mapping[str, str]) -> Result:
     """The first repetition of the group with the best mean value; all groups must be on the same data and split.
 
-    Single cells are not compared, because repetitions have other users and rows. `remedies` say how to choose one of
-    several `data`, and one `split`.
+    Compared are the groups that have the repetitions that most have, as for verdicts, because others have other users
+    and rows. `remedies` say how to choose one of several `data`, and one `split`.
     """
     for kind, remedy in remedies.items():
         places = sorted({getattr(group, kind).written for group in groups})
         if len(places) > 1:
             raise UserError(f"values on different {kind} cannot be compared: {', '.join(places)}", remedy=remedy)
-    means = [(fmean(values), group) for group in groups if (values := group.values(measure.label))]
-    known = [(measure.sign * mean, group) for mean, group in means if not isnan(mean)]
+    known = [(values, group) for group in groups if (values := group.by_repetition(measure.label))]
     if not known:
         raise UserError(f"no cell that was asked for has ended well with a value of {measure.label}")
-    best = max(known, key=lambda pair: pair[0])[1]
+    shared = of_most([tuple(sorted(values)) for values, _ in known])
+    whole = [(fmean(values[one] for one in shared), group) for values, group in known if set(shared) <= set(values)]
+    best = max(whole, key=lambda pair: measure.sign * pair[0])[1]
     return min(best.good, key=lambda result: result.cell.place.repetition)

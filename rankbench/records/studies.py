@@ -164,8 +164,12 @@ class Group:
 
     def values(self, label: str) -> list[float]:
         """A metric's values in the repetitions that ended well, without NaN."""
-        found = (result.value(label) for result in self.good)
-        return [value for value in found if not isnan(value)]
+        return list(self.by_repetition(label).values())
+
+    def by_repetition(self, label: str) -> dict[int, float]:
+        """The same by the number of the repetition."""
+        found = {result.cell.place.repetition: result.value(label) for result in self.good}
+        return {repetition: value for repetition, value in found.items() if not isnan(value)}
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """The values for each repetition and user behind a measured mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,10 @@ def shared_by(samples: Iterable[Sample]) -> tuple[int, ...]:
 
 
 def common(samples: Mapping[Any, Sample]) -> tuple[int, ...]:
-    """The repetitions of most of the samples; of sets that are as frequent the largest."""
-    sets = [sample.repetitions for sample in samples.values()]
+    """The repetitions of most of the samples."""
+    return of_most([sample.repetitions for sample in samples.values()])
+
+
+def of_most(sets: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The repetitions that are most frequent as a whole; of those that are as frequent, the largest number of them."""
     return max(sets, key=lambda one: (sets.count(one), len(one)), default=())

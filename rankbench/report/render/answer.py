@@ -39,7 +39,10 @@ class Standing:
 
 
 def ranking(study: Study) -> list[Standing]:
-    """The solvers of a study of one data set and split, from best to worst by the first metric; failures last."""
+    """The solvers of a study of one data set and split, from best to worst by the first metric; failures last.
+
+    The first one is that with which verdicts compare the others; one that lacks repetitions may have a better mean.
+    """
     first = study.measures[0]
     lines = [Standing(row.group, row) for row in rows(study) if row.group and row.metric == first.label]
     return sorted(lines, key=lambda line: _place(line, first))
@@ -171,10 +174,10 @@ def _cells(line: Standing, others: list[Measure], timed: bool) -> Iterator[str]:
         yield "" if seconds is None else f"{seconds:.2f}"
 
 
-def _place(line: Standing, first: Measure) -> tuple[bool, float]:
-    """Where a line stands: failures behind all others."""
+def _place(line: Standing, first: Measure) -> tuple[bool, bool, float]:
+    """Where a line stands: the best of those that are compared before all others, failures behind them."""
     measured = line.row.measured
-    return measured is None, 0.0 if measured is None else -first.sign * measured
+    return measured is None, not line.row.best, 0.0 if measured is None else -first.sign * measured
 
 
 def _probability(p: float) -> str:

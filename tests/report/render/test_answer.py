@@ -2,9 +2,10 @@
 
 import re
 
-from helpers import ran, tiny
+from helpers import around, made_up, prepared, ran, tiny
 
-from rankbench.report.render.answer import answer
+from rankbench.execution.retraining import best_of
+from rankbench.report.render.answer import answer, ranking
 from rankbench.report.rows import rows
 
 ALIKE = tuple(f"mf[rank={rank}, lam={lam}]" for rank in (1, 2, 3) for lam in (1, 2))
@@ -20,3 +21,20 @@ def test_solvers_whose_open_verdicts_the_same_would_settle_share_a_clause(tmp_pa
     assert sum(len(re.findall(r"mf\[[^]]*\]", names)) for names, _ in clauses) == len(own) == said.count("mf[") - 1
     assert len({ending for _, ending in clauses}) == len(clauses) < len(own)
     assert all("would probably settle it" in ending for _, ending in clauses if "settle" in ending)
+
+
+def test_a_solver_with_a_better_mean_of_fewer_repetitions_is_not_said_to_be_better_than_any(tmp_path):
+    """Verdicts compare others with the best of those with all repetitions; so do the sentence and the model."""
+    run = prepared(tmp_path, tiny(solvers=("global[lam=10]", "sgd[rank=2]", "sgd[rank=3]"), repetitions=5))
+    run.open()
+    for cell in run.plan.cells:
+        value = {"global[lam=10]": 0.2, "sgd[rank=2]": 0.5, "sgd[rank=3]": 0.1}[cell.solver.written]
+        if value > 0.1 or cell.place.repetition == 0:
+            run.keep(made_up(cell, value), around(cell, value))
+    study, first = run.study(), run.plan.experiment.metrics[0]
+    assert study.measures[0].label == first and study.measures[0].sign == -1
+    said = answer(study)
+    assert said.startswith("global[lam=10] has the best pairwise error: 0.1000") and "better than sgd[rank=2]" in said
+    assert "against sgd[rank=3] it is open (it has no value in repetition 1, 2, 3, 4)" in said
+    assert [line.group.solver.written for line in ranking(study)] == ["global[lam=10]", "sgd[rank=3]", "sgd[rank=2]"]
+    assert best_of(study.groups, study.measures[0], {}).cell.solver.written == "global[lam=10]"
