@@ -15,8 +15,8 @@ Codes = npt.NDArray[Any]
 def order_of(codes: Codes, n_codes: int) -> Codes:
     """The rows by their codes, which are at least 0 and below `n_codes`; those of equal codes stay in their order.
 
-    It is `np.argsort(codes, kind="stable")`, which takes ten times as long for 20 million rows: here rows are counted,
-    as SciPy does where it lists the rows of a matrix by columns.
+    It is `np.argsort(codes, kind="stable")`, which takes several times as long for many rows: here they are counted, as
+    SciPy does where it lists the rows of a matrix by columns.
     """
     if len(codes) and not (0 <= codes.min() and codes.max() < n_codes):  # SciPy would write beyond its arrays
         raise ValueError(f"codes from {codes.min()} to {codes.max()}, and not from 0 to {n_codes - 1}")
