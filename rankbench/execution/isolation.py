@@ -13,24 +13,24 @@ itself such a signal looks the same, and is lost after as many attempts.
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic, process_time, sleep
 from types import ModuleType
-from typing import cast
+from typing import Self, cast
 
 from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_group, killed_for_memory
 from rankbench.core.temporary import own_sockets
 from rankbench.core.texts import error_text
-from rankbench.execution import supervisor
-from rankbench.execution.supervisor import Exit
+from rankbench.execution.supervisor import Exit, order, order_end, supervise
 from rankbench.execution.voices import OUTPUTS, relay
 from rankbench.execution.worker import Ended, Task, ended_early
 from rankbench.records.results import Point
@@ -71,11 +71,9 @@ class _Clocks:
 
 @dataclass(frozen=True)
 class _Running:
-    """A running cell: its guard's process, and the driver's ends of the pipes."""
+    """A running cell: its supervisor, and the driver's end of the way home from its process."""
 
-    guard: ForkServerProcess
-    lifeline: Connection  # the supervisor ends the cell when this is closed
-    verdict: Connection  # from the supervisor: how the solver's process ended
+    supervisor: "_Supervisor"
     home: Connection  # from the solver's process: points of the curve, then the last message
     voice: threading.Thread  # which writes out what the solver prints
     started: float
@@ -119,33 +117,112 @@ def run_again_if_lost(attempt: Callable[[], Ended]) -> Ended:
 
 
 def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threading.Event) -> Ended:
-    """Run a task in its own process under limits, and end all its processes; returns how it ended."""
-    cell = _start(context, task)
-    curve: list[Point] = []
-    try:
-        ended = _watch(cell, curve, caps, stop.is_set)
-    finally:
-        how = _end(cell)
-    load = _load(cell.clocks, how)
-    wall = monotonic() - cell.started
-    return replace(ended or _vanished(how, cell.clocks), curve=tuple(curve), wall=wall, load=load)
+    """Run one task in its own process under limits, and end all its processes; returns how it ended."""
+    with Supervisors(context) as supervisors:
+        return supervisors.run(task, caps, stop)
 
 
-def _start(context: ForkServerContext, task: Task) -> _Running:
+class Supervisors:
+    """Runs tasks, each in a process of its own, under supervisors that stay to run the next ones, too.
+
+    Several threads may run tasks at a time; there are as many supervisors as ever ran one at a time.
+    """
+
+    def __init__(self, context: ForkServerContext) -> None:
+        self._context = context
+        self._idle: list[_Supervisor] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, task: Task, caps: Caps, stop: threading.Event) -> Ended:
+        """Run a task in its own process under limits, and end all its processes; returns how it ended."""
+        started = monotonic()
+        cell = _start(self._take(), task, started)
+        curve: list[Point] = []
+        try:
+            ended = _watch(cell, curve, caps, stop.is_set)
+        finally:
+            if how := _end(cell):
+                self._idle.append(cell.supervisor)
+        load = _load(cell.clocks, how)
+        wall = monotonic() - started
+        return replace(ended or _vanished(how, cell.clocks), curve=tuple(curve), wall=wall, load=load)
+
+    def close(self) -> None:
+        """End the supervisors, which run nothing now."""
+        idle, self._idle = self._idle, []
+        for supervisor in idle:
+            supervisor.line.close()
+        for supervisor in idle:
+            supervisor.dismiss()
+
+    def _take(self) -> "_Supervisor":
+        """A supervisor that waits for orders: one that was kept and still lives, or a new one."""
+        with suppress(IndexError):
+            while True:
+                supervisor = self._idle.pop()
+                if not supervisor.line.poll():  # one that has died has closed its end
+                    return supervisor
+                supervisor.dismiss()
+        line, far = self._context.Pipe()
+        with far:
+            return _Supervisor(forked(self._context, supervise, (far,)), line)
+
+
+@dataclass(frozen=True)
+class _Supervisor:
+    """A supervisor as its driver sees it: its guard's process, and the line through which it takes orders."""
+
+    guard: ForkServerProcess
+    line: Connection
+
+    def run(self, task: Task, ends: tuple[Connection, ...]) -> None:
+        """Order a task; a supervisor that has just died cannot take it, which who waits for the task will see."""
+        with suppress(ConnectionError):
+            order(self.line, pickle.dumps(task), ends)
+
+    def end(self) -> Exit | None:
+        """End the cell, if it still runs; returns how its process ended, or None if the supervisor does not say so."""
+        try:
+            if not self.line.poll():
+                order_end(self.line)
+            return cast(Exit, self.line.recv()) if self.line.poll(_PATIENCE) else None
+        except (EOFError, OSError):
+            return None
+
+    def dismiss(self) -> None:
+        """End the supervisor and all that it still runs.
+
+        It ends when its line is closed. If it was killed, its guard ends what it ran, and exits. If it is stopped, the
+        guard waits for it, and both are killed from here.
+        """
+        self.line.close()
+        self.guard.join(_PATIENCE)
+        if self.guard.pid is not None and self.guard.is_alive():
+            tree = descendants(self.guard.pid)
+            kill_group(self.guard.pid)
+            for orphan in tree:
+                kill(orphan, signal.SIGKILL)
+            self.guard.join(_PATIENCE)
+
+
+def _start(supervisor: _Supervisor, task: Task, started: float) -> _Running:
     """Start a cell; only the cell's processes hold its ends of the pipes, and only this process holds the other ends.
 
     Programs that this process starts do not inherit its ends, and cells are forked from the server.
     """
-    started = monotonic()
-    theirs, lifeline = context.Pipe(duplex=False)
-    verdict, judge = context.Pipe(duplex=False)
-    home, away = context.Pipe(duplex=False)
-    heard, voices = zip(*(context.Pipe(duplex=False) for _ in OUTPUTS), strict=True)
-    with theirs, judge, away, ExitStack() as ours:
+    clocks = _clocks()
+    home, away = multiprocessing.Pipe(duplex=False)
+    heard, voices = zip(*(multiprocessing.Pipe(duplex=False) for _ in OUTPUTS), strict=True)
+    with away, ExitStack() as ours:
         for voice in voices:
             ours.enter_context(voice)
-        process = forked(context, supervisor.supervise, (theirs, judge, away, replace(task, voices=voices)))
-    return _Running(process, lifeline, verdict, home, relay(heard), started, _clocks())
+        supervisor.run(task, (away, *voices))
+    return _Running(supervisor, home, relay(heard), started, clocks)
 
 
 def _begin(process: ForkServerProcess) -> None:
@@ -188,7 +265,7 @@ def _no_interrupts() -> Iterator[None]:
 
 def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> Ended | None:
     """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one."""
-    doors, next_look = [cell.home, cell.verdict], 0.0
+    doors, next_look = [cell.home, cell.supervisor.line], 0.0
     while True:
         if stopped():
             raise Interrupted
@@ -196,19 +273,19 @@ def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[],
         if cell.home in ready:
             message = _received(cell.home)
             if isinstance(message, Ended):
-                cell.verdict.poll(_LEAVE)  # the process may still have output to write
+                cell.supervisor.line.poll(_LEAVE)  # the process may still have output to write
                 return message
             if message is None:
                 doors.remove(cell.home)
             else:
                 curve.append(message)
-        elif cell.verdict in ready and not (cell.home in doors and cell.home.poll()):
+        elif cell.supervisor.line in ready and not (cell.home in doors and cell.home.poll()):
             return None  # every message has been read: one may have come in after `wait` looked for it
         now = monotonic()
         if caps.seconds is not None and now - cell.started > caps.seconds:
             return ended_early("timeout", f"took longer than {caps.seconds:g} s")
         if caps.memory is not None and now >= next_look:
-            if exceed(descendants(cell.guard.pid or 0), caps.memory):
+            if exceed(descendants(cell.supervisor.guard.pid or 0), caps.memory):
                 return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB")
             next_look = now + (monotonic() - now) / _LOOKING
 
@@ -227,39 +304,13 @@ def _received(home: Connection) -> Point | Ended | None:
 
 
 def _end(cell: _Running) -> Exit | None:
-    """End a cell and all its processes; returns the supervisor's verdict, or None if it sent none.
-
-    A supervisor that has sent its verdict exits at once, so there is no need to wait for it.
-    """
-    with cell.verdict, cell.home:
-        cell.lifeline.close()
-        verdict = _verdict(cell.verdict)
-        if verdict is None:
-            _kill_all(cell.guard)
+    """End a cell and all its processes; returns how the solver's process ended, or None if nobody says so."""
+    with cell.home:
+        how = cell.supervisor.end()
+        if how is None:
+            cell.supervisor.dismiss()
     cell.voice.join(_LEAVE)
-    return verdict
-
-
-def _verdict(pipe: Connection) -> Exit | None:
-    try:
-        return cast(Exit, pipe.recv()) if pipe.poll(_PATIENCE) else None
-    except (EOFError, OSError):
-        return None
-
-
-def _kill_all(guard: ForkServerProcess) -> None:
-    """Wait until the guard has ended all processes of a cell whose supervisor does not answer; then kill what is left.
-
-    If the supervisor was killed, the guard ends them and exits. If the supervisor is stopped, the guard waits for it.
-    """
-    if guard.pid is None:  # pragma: no cover: a guard that was started has a number; this tells mypy
-        return
-    guard.join(_PATIENCE)
-    tree = descendants(guard.pid)
-    kill_group(guard.pid)
-    for orphan in tree:
-        kill(orphan, signal.SIGKILL)
-    guard.join(_PATIENCE)
+    return how
 
 
 def _vanished(how: Exit | None, before: _Clocks) -> Ended:

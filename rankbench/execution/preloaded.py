@@ -1,6 +1,7 @@
 """What the fork server imports before it forks, so that no cell's process takes the time to load it itself."""
 
 import codecs
+import gc
 import importlib
 import sys
 
@@ -14,3 +15,4 @@ for _module in ("rankbench.execution.supervisor", "multiprocessing.popen_forkser
 for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
     codecs.lookup(_encoding)
 blas.loaded(len(sys.modules))
+gc.freeze()  # else a collection in a cell would copy every page that its process shares with the server

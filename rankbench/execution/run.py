@@ -5,6 +5,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +17,9 @@ from rankbench.arrays.npz import Arrays
 from rankbench.core.errors import MAKE_ROOM, unknown, writing_to
 from rankbench.core.temporary import remove_folders_left_behind
 from rankbench.execution import machine
-from rankbench.execution.isolation import Caps, server
+from rankbench.execution.isolation import Caps
 from rankbench.execution.worker import Ended, Task
-from rankbench.execution.workplace import ThisMachine, Workplace
+from rankbench.execution.workplace import Workplace, this_machine
 from rankbench.planning.materials import Materials
 from rankbench.planning.tuning import settled
 from rankbench.planning.warm_starts import Paths
@@ -208,8 +209,13 @@ class Run:
         self.materials.keep_only(cell.place for cell in (*cells, *self.pending, *self.plan.undecided))
         if not cells:
             return
-        with self.store.scratch() as scratch, self.store.claims() as claims:
-            _Runner(self, claims, Path(scratch), tell).finish(cells)
+        here = this_machine(self.conditions.jobs, self.machine)
+        with (
+            self.store.scratch() as scratch,
+            self.store.claims() as claims,
+            nullcontext(self.workplace) if self.workplace else here as workplace,
+        ):
+            _Runner(self, claims, Path(scratch), tell, workplace).finish(cells)
 
     def keep(self, result: Result, per_user: Arrays, model: Arrays | None = None) -> None:
         """Store a new result of this run, and the model of a trial that another one starts from."""
@@ -241,10 +247,9 @@ class Run:
 class _Runner:
     """Runs cells in parallel: it claims them, starts their processes and stores their results."""
 
-    def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell) -> None:
-        self.owner, self.claims, self.tell, self.scratch = owner, claims, tell, scratch
+    def __init__(self, owner: Run, claims: Claims, scratch: Path, tell: Tell, workplace: Workplace) -> None:
+        self.owner, self.claims, self.tell, self.scratch, self.workplace = owner, claims, tell, scratch, workplace
         self.conditions = owner.conditions
-        self.workplace = owner.workplace or ThisMachine(server(), self.conditions.jobs, owner.machine)
         self.stop = threading.Event()
         # One more cell than a cluster can run waits in a thread, so that no worker waits while results are stored. Of
         # several drivers each takes only cells that it can run at once.

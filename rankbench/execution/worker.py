@@ -1,6 +1,7 @@
 """The code that runs in a cell's own process: load the split, train, evaluate with the clock stopped, send results."""
 
 import os
+import pickle
 import signal
 import traceback
 from collections.abc import Iterator, Mapping
@@ -57,7 +58,6 @@ class Task:
     start: Path | None = None  # the file of the model to start from
     followed: bool = False  # whether another trial starts from this one's model
     team: Entrance | None = None  # the processes that hold the parts of the users, if the solver has partitions
-    voices: tuple[Connection, ...] = ()  # where the solver's process prints: its standard output and standard error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,12 @@ def ended_early(status: Status, reason: str, trace: str | None = None) -> Ended:
     return Ended(status=status, reason=reason, curve=(), counted=(), unscored=None, trace=trace)
 
 
-def main(home: Connection, task: Task) -> None:
-    """Run the task; send a `Point` through `home` for each evaluation, then an `Ended` as the last message."""
+def main(home: Connection, task: bytes) -> None:
+    """Run the pickled task; send a `Point` through `home` for each evaluation, then an `Ended` as the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
-        ending = work(home, task)
+        ending = work(home, pickle.loads(task))
         if os.getpid() == own:
             home.send(ending)
     except BaseException as error:  # any exception of a solver is a failure of its cell only

@@ -4,12 +4,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.context import ForkServerContext
 from typing import Protocol
 
 from rankbench.core.errors import UserError
 from rankbench.execution.cluster.waiting import Waits
-from rankbench.execution.isolation import Caps, run_again_if_lost, run_isolated
+from rankbench.execution.isolation import Caps, Supervisors, run_again_if_lost, server
 from rankbench.execution.worker import Ended, Task
 from rankbench.records.machines import Machine
 
@@ -39,7 +38,7 @@ class Workplace(Protocol):
 class ThisMachine:
     """This machine: each cell runs in a process of its own."""
 
-    context: ForkServerContext
+    supervisors: Supervisors
     places: int
     machine: Machine
     nodes: int = 1
@@ -49,7 +48,14 @@ class ThisMachine:
 
         One that runs alone does so because its driver starts no other one on the only node.
         """
-        return run_again_if_lost(lambda: run_isolated(self.context, task, caps, stop)), self.machine
+        return run_again_if_lost(lambda: self.supervisors.run(task, caps, stop)), self.machine
+
+
+@contextmanager
+def this_machine(places: int, machine: Machine) -> Iterator[ThisMachine]:
+    """A context with this machine, which is described by `machine`; its supervisors end with it."""
+    with Supervisors(server()) as supervisors:
+        yield ThisMachine(supervisors, places, machine)
 
 
 @contextmanager

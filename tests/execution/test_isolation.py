@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from rankbench.core.contract import Step
 from rankbench.core.errors import UserError
 from rankbench.distributed.teams import Entrance, Member, PartsLost
 from rankbench.execution import isolation, voices, worker
-from rankbench.execution.isolation import Caps, Interrupted, run_isolated, server
+from rankbench.execution.isolation import Caps, Interrupted, Supervisors, run_isolated, server
 from rankbench.execution.training import checkpoints
 from rankbench.execution.worker import Task, ended_early
 from rankbench.experiments import Budget
@@ -400,6 +401,113 @@ def test_a_server_that_never_answers_is_asked_so_often_and_its_error_is_raised(m
         isolation._begin(Refusing())
 
 
+# ---- one supervisor for one cell after another ----
+
+
+def outcome_with(supervisors, folder, *lines, caps=None):
+    """How the cell of these lines ends that one of these supervisors runs."""
+    return supervisors.run(task_of(folder, *lines), caps or Caps(SOON), threading.Event())
+
+
+@pytest.fixture
+def supervisors():
+    """Supervisors, of which there are none yet."""
+    with Supervisors(server()) as found:
+        yield found
+
+
+@pytest.fixture
+def pids(tmp_path):
+    """The file in which processes note their numbers."""
+    return tmp_path / "pids"
+
+
+@pytest.mark.parametrize(
+    ("first", "status"),
+    [
+        (("pass",), "ok"),
+        (("raise ValueError('boom')",), "failed"),
+        (("os._exit(3)",), "failed"),
+        (("time.sleep(60)",), "timeout"),
+        (NOISE, "failed"),
+        (("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)",), "lost"),
+        (FAMILY, "ok"),
+    ],
+)
+def test_after_a_cell_that_ended_its_supervisor_runs_the_next_one(tmp_path, supervisors, pids, first, status):
+    noted = (*noting(pids), "note(os.getppid())")
+    caps = Caps(1.0) if status == "timeout" else None
+    assert outcome_with(supervisors, tmp_path, *noted, *first, caps=caps).status == status
+    assert outcome_with(supervisors, tmp_path, *noted, "note()").status == "ok"
+    before, *_, after, solver = read(pids)
+    assert before == after != solver
+
+
+def test_a_cell_that_was_stopped_ends_and_its_supervisor_runs_the_next_one(tmp_path, supervisors, pids):
+    stop, lines = threading.Event(), (*noting(pids), "note(os.getppid())", "note()")
+    threading.Thread(target=lambda: eventually(lambda: len(read(pids)) == 2) and stop.set()).start()
+    with pytest.raises(Interrupted):
+        supervisors.run(task_of(tmp_path, *lines, "time.sleep(60)"), Caps(SOON), stop)
+    assert outcome_with(supervisors, tmp_path, *lines).status == "ok"
+    first, stopped, second, _ = read(pids)
+    assert first == second and not alive(stopped)
+
+
+@pytest.mark.parametrize("whom", ["supervisor", "guard"])
+def test_in_place_of_a_supervisor_that_died_between_two_cells_there_is_a_new_one(tmp_path, supervisors, pids, whom):
+    lines = (*noting(pids), "note(os.getppid())", "note(__import__('psutil').Process(os.getppid()).ppid())")
+    assert outcome_with(supervisors, tmp_path, *lines).status == "ok"
+    supervisor, guard = read(pids)
+    os.kill(supervisor if whom == "supervisor" else guard, signal.SIGKILL)
+    assert eventually(lambda: not alive(supervisor) and not alive(guard))
+    assert outcome_with(supervisors, tmp_path, *lines).status == "ok"
+    assert len(set(read(pids))) == 4
+
+
+def test_a_supervisor_that_is_stopped_between_two_cells_ends_with_the_run(tmp_path, monkeypatch, pids):
+    monkeypatch.setattr(isolation, "_PATIENCE", 0.2)
+    with Supervisors(server()) as supervisors:
+        assert outcome_with(supervisors, tmp_path, *noting(pids), "note(os.getppid())").status == "ok"
+        (supervisor,) = read(pids)
+        os.kill(supervisor, signal.SIGSTOP)
+    assert eventually(lambda: not alive(supervisor))
+
+
+def test_a_cell_finds_what_each_process_finds_whichever_cells_ran_before(tmp_path, supervisors):
+    asked = (
+        "assert not hasattr(np, 'left'), 'what the cell before left'",
+        "np.left = True",
+        "for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):",
+        "    assert signal.getsignal(number) is signal.SIG_DFL, number",
+        "assert signal.set_wakeup_fd(-1) == -1",
+        "held = [os.path.realpath(f'/proc/self/fd/{one}') for one in os.listdir('/proc/self/fd')]",
+        "assert not any('socket' in one for one in held), held",
+    )
+    for _ in range(3):
+        outcome = outcome_with(supervisors, tmp_path, *asked)
+        assert outcome.status == "ok", outcome.reason
+
+
+def test_cells_side_by_side_have_a_supervisor_each_and_nothing_stays(tmp_path, pids):
+    lines = (*noting(pids), "note(os.getppid())", "note(__import__('psutil').Process(os.getppid()).ppid())")
+    tasks = [task_of(tmp_path, *lines, "noted(6)") for _ in range(3)]
+    with Supervisors(server()) as supervisors, ThreadPoolExecutor(3) as pool:
+        ended = list(pool.map(lambda task: supervisors.run(task, Caps(SOON), threading.Event()), tasks))
+    assert [one.status for one in ended] == ["ok"] * 3
+    assert len(set(read(pids))) == 6
+    assert eventually(lambda: not any(map(alive, read(pids))))
+
+
+def test_a_supervisor_that_dies_as_it_gets_its_order_says_nothing(tmp_path):
+    line, far = multiprocessing.Pipe()
+    home, away = multiprocessing.Pipe(duplex=False)
+    far.close()
+    supervisor = isolation._Supervisor(None, line)
+    with line, home, away:
+        supervisor.run(task_of(tmp_path), (away,))
+        assert supervisor.end() is None
+
+
 # ---- a cell's own process, without one ----
 
 
@@ -435,7 +543,7 @@ def test_a_last_message_that_comes_while_the_driver_looks_for_it_is_read(pipe, m
     away.send(last)
     monkeypatch.setattr(isolation, "wait", looked)
     with verdict[0], verdict[1]:
-        cell = isolation._Running(None, None, verdict[0], home, None, time.monotonic(), None)
+        cell = isolation._Running(isolation._Supervisor(None, verdict[0]), home, None, time.monotonic(), None)
         assert isolation._watch(cell, [], Caps(), lambda: False) == last
     assert len(looks) == 2
 
@@ -449,7 +557,7 @@ def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatc
     home.close()
     monkeypatch.setattr(os, "_exit", leaving)
     with pytest.raises(SystemExit, match="1"):
-        worker.main(away, task)
+        worker.main(away, pickle.dumps(task))
 
 
 def test_an_error_in_a_process_that_the_solver_forked_is_not_sent(tmp_path, monkeypatch, pipe, unlimited):
@@ -457,7 +565,7 @@ def test_an_error_in_a_process_that_the_solver_forked_is_not_sent(tmp_path, monk
     task, pids = replace(task_of(tmp_path), parts=tmp_path / "gone.npz"), iter([1])
     monkeypatch.setattr(worker.os, "getpid", lambda: next(pids, 2))
     with pytest.raises(FileNotFoundError, match="gone"):
-        worker.main(away, task)
+        worker.main(away, pickle.dumps(task))
     assert not home.poll()
 
 

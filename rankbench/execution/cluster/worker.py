@@ -20,7 +20,7 @@ from rankbench.distributed.channels import Address
 from rankbench.distributed.teams import Member
 from rankbench.execution import machine
 from rankbench.execution.cluster.orders import Introduction, Order, Refusal
-from rankbench.execution.isolation import Interrupted, run_isolated, server
+from rankbench.execution.isolation import Interrupted, Supervisors, server
 from rankbench.execution.worker import Ended, Task
 from rankbench.names import Named
 from rankbench.planning.materials import Materials, read_split
@@ -42,7 +42,7 @@ def carry_out(order: Order) -> Ended | Refusal:
             cell, parts = _with_own_files(order, folder), _split_file(order, folder)
             task = Task(cell, parts, _start_file(order, folder), order.followed)
             with _stopped_by(order.stop) as stop:
-                return run_isolated(server(), task, order.caps, stop)
+                return _BENCH.supervisors().run(task, order.caps, stop)
     except _Unfit as error:
         return error.refusal
     except Interrupted:
@@ -72,12 +72,13 @@ _SEATS: dict[str, Member] = {}  # by token: the teams that this worker is about 
 
 
 class _Bench:
-    """A worker's scratch folder, made on first use, and the data set used last; one cell at a time uses them."""
+    """A worker's scratch folder, made on first use, its supervisors, and the data set used last; one cell uses them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: TemporaryDirectory[str] | None = None
         self._materials: tuple[int, Materials] | None = None
+        self._supervisors: Supervisors | None = None
         self._pid = 0
 
     @contextmanager
@@ -86,7 +87,14 @@ class _Bench:
         with self._lock:
             if self._folder is None or self._pid != os.getpid():
                 self._folder, self._pid = TemporaryDirectory(dir=own_folder()), os.getpid()
+                self._supervisors = None  # those of the process that forked this one
             yield Path(self._folder.name)
+
+    def supervisors(self) -> Supervisors:
+        """What runs cells in processes of their own; the server that these are forked from may have to start again."""
+        context = server()
+        self._supervisors = self._supervisors or Supervisors(context)
+        return self._supervisors
 
     def materials(self, seed: int) -> Materials:
         """What splits with this seed are made from; the data set used last is kept in memory."""
