@@ -100,7 +100,7 @@ lint: .venv/.extra-lint
 docs: .venv/.extra-docs
 	rm -rf docs/examples docs/reference
 	$(BIN)/python -m doctest docs/_ext/mathml.py
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs $(ARGS)
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees -j auto docs build/docs $(ARGS)
 	$(BIN)/python .ci/check_links.py build/docs
 	if [ -d asv_benchmarks/results ]; then \
 		$(MAKE) bench-pages && rm -rf build/docs/benchmarks && cp -r asv_benchmarks/html build/docs/benchmarks; fi

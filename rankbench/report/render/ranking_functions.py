@@ -117,6 +117,7 @@ def _draw_functions(
         axis.barh(range(len(features)), weights, color=[COLOURS[weight < 0] for weight in weights])
         axis.set_yticks(range(len(features)), [_feature(one, kind) for one in features], fontsize=6)
         axis.xaxis.set_major_locator(round_ticks(3))
+        axis.yaxis.set_label_coords(0, 0.5)  # there is no label, whose place would be looked for among the names
         axis.invert_yaxis()
         axis.set_title(f"function {number}")
         axis.set_xlabel(f"weight of {figure_text(kind.rstrip(':'))}" if kind else "weight")

@@ -21,6 +21,7 @@ _STYLE: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
     "axes.titlesize": 8,
+    "axes.titley": 1.0,  # no ticks are above a panel, so matplotlib need not look for room between them and the title
     "xtick.labelsize": _SMALL,
     "ytick.labelsize": _SMALL,
     "legend.fontsize": _SMALL,
