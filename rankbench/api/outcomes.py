@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbench.core.brief import brief_table
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, not_stored, unknown
 from rankbench.core.texts import csv_frame, safe
 from rankbench.execution.retraining import best_of
 from rankbench.records.store import ResultsFolder
@@ -182,7 +182,7 @@ def outcome(
             f"{name} has no such run in {out}", remedy=f"rankbench status {name} --out {out} lists its runs"
         )
     if found is None:
-        raise unknown(f"experiment in {out}:", name, folder.names() or ["none"], f"rankbench.run({experiment!r})")
+        raise not_stored(experiment, folder.names() or ["none"], "out=", f"rankbench.run({experiment!r})")
     return Outcome(found)
 
 

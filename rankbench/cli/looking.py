@@ -10,7 +10,7 @@ from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, option
 from rankbench.cli.process import FAILED
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, not_stored, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -342,7 +342,7 @@ def status(
     if not names:
         raise UserError(f"no results under {out}: run some first (rankbench run all --out {out})")
     if name and name not in names:
-        raise unknown("experiment in this folder of results:", name, names, f"rankbench status --out {out}")
+        raise not_stored(name, names, "--out", f"rankbench status --out {out}")
     for one in [name] if name else names:
         show("\n".join(runs_of(results.store(one), one)))
 
@@ -375,4 +375,4 @@ def _not_stored(results: "ResultsFolder", out: Path, name: str) -> UserError:
         return UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and reuses them")
     if not stored:
         return UserError(f"no results under {out}: rankbench run {name} --out {out}")
-    return unknown("experiment in this folder of results:", name, stored, f"rankbench run {name} --out {out}")
+    return not_stored(name, stored, "--out", f"rankbench run {name} --out {out}")

@@ -1,5 +1,6 @@
 """The exception for mistakes that a user can fix."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -54,3 +55,12 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> Use
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(names)}"
     return UserError(f"unknown {kind} {name!r}", remedy=hint + (f" ({remedy})" if remedy else ""))
+
+
+def not_stored(name: str, stored: Iterable[str], given_by: str, remedy: str) -> UserError:
+    """The error for an experiment that is not in a folder of results, or for the folder itself in its place."""
+    if os.path.isdir(name):
+        return UserError(
+            f"{name!r} is a folder, not an experiment", remedy=f"a folder of results is given by {given_by}"
+        )
+    return unknown("experiment in this folder of results:", name, stored, remedy)

@@ -214,6 +214,8 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
         (lambda out: rankbench.tune("sgd", TINY.data[0], {}, out=out), "nothing to tune: give the values to try"),
         (lambda out: rankbench.tune("frsvm", TINY.data[0], {"rank": [1, 2]}, out=out), "frsvm needs item features"),
         (lambda out: rankbench.results("tinny", out=out), "unknown experiment in "),
+        (lambda out: rankbench.results(str(out), out=out), "is a folder, not an experiment; a folder of results is "
+         "given by out="),
         (lambda out: rankbench.results(out=out / "nothing"), "no results under "),
         (lambda out: rankbench.results("tiny", seed=9, out=out), "tiny has no such run in "),
         (lambda out: rankbench.outcome("gone.toml", out=out), "unknown experiment in "),

@@ -746,6 +746,7 @@ def nothing_good(tmp_path):
         (("report", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
         (("report", "tiny", "--columns", "1", "--to", "figures"), "no cell of tiny has ended well yet: "),
         (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
+        (("compare", "."), "'.' is a folder, not an experiment; a folder of results is given by --out"),
     ],
 )
 def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, tmp_path, nothing_good, arguments, line):
