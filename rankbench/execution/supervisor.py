@@ -117,7 +117,7 @@ def _supervise(guard: int, line: Connection) -> None:
     end_with_parent(_GUARD_DIED)
     try:
         ordered = _serve(guard, line, signals)
-    except (EOFError, OSError):
+    except (EOFError, ConnectionError):
         ordered = None  # the driver has closed the line, or died
     if ordered is None:
         os._exit(0)
