@@ -17,10 +17,10 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import forkserver, resource_tracker
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from time import monotonic, process_time, sleep
@@ -131,6 +131,8 @@ class Supervisors:
     def __init__(self, context: ForkServerContext) -> None:
         self._context = context
         self._idle: list[_Supervisor] = []
+        # A process that ends waits for its children, and these wait for the lines to be closed.
+        util.Finalize(self, _let_go, (self._idle,), exitpriority=0)
 
     def __enter__(self) -> Self:
         return self
@@ -154,11 +156,9 @@ class Supervisors:
 
     def close(self) -> None:
         """End the supervisors, which run nothing now."""
-        idle, self._idle = self._idle, []
-        for supervisor in idle:
-            supervisor.line.close()
-        for supervisor in idle:
-            supervisor.dismiss()
+        _let_go(self._idle)
+        while self._idle:
+            self._idle.pop().dismiss()
 
     def _take(self) -> "_Supervisor":
         """A supervisor that waits for orders: one that was kept and still lives, or a new one."""
@@ -208,6 +208,12 @@ class _Supervisor:
             for orphan in tree:
                 kill(orphan, signal.SIGKILL)
             self.guard.join(_PATIENCE)
+
+
+def _let_go(supervisors: Sequence[_Supervisor]) -> None:
+    """Close the lines of these supervisors, so that all of them end."""
+    for supervisor in supervisors:
+        supervisor.line.close()
 
 
 def _start(supervisor: _Supervisor, task: Task, started: float) -> _Running:
