@@ -504,6 +504,29 @@ def test_a_cell_finds_what_each_process_finds_whichever_cells_ran_before(tmp_pat
         assert outcome.status == "ok", outcome.reason
 
 
+def test_a_supervisor_holds_no_pipe_that_a_cell_prints_into(tmp_path, supervisors):
+    asked = (
+        "above = f'/proc/{os.getppid()}/fd'",
+        "mine = {os.readlink(f'/proc/self/fd/{one}') for one in (1, 2)}",
+        "def held(): return {os.readlink(f'{above}/{one}') for one in os.listdir(above)}",
+        "deadline = time.monotonic() + 10",
+        "while mine & held() and time.monotonic() < deadline: time.sleep(0.01)",
+        "assert not mine & held()",
+    )
+    for _ in range(2):
+        outcome = outcome_with(supervisors, tmp_path, *asked)
+        assert outcome.status == "ok", outcome.reason
+
+
+def test_the_seconds_of_one_cell_are_not_counted_for_the_next(tmp_path, supervisors, monkeypatch):
+    assert outcome_with(supervisors, tmp_path, "while time.process_time() < 1.5: pass").status == "ok"
+    machine = iter((0.0, 10.0))  # CPU seconds of the whole machine before and after
+    monkeypatch.setattr(isolation, "busy_seconds", lambda: next(machine))
+    driver = time.process_time()
+    outcome = outcome_with(supervisors, tmp_path, "time.sleep(0.3)")
+    assert outcome.load * outcome.wall > 10 - 1.0 - (time.process_time() - driver)
+
+
 def test_cells_side_by_side_have_a_supervisor_each_and_nothing_stays(tmp_path, pids):
     lines = (*noting(pids), "note(os.getppid())", "note(__import__('psutil').Process(os.getppid()).ppid())")
     tasks = [task_of(tmp_path, *lines, "noted(6)") for _ in range(3)]
