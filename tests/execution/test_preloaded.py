@@ -9,8 +9,9 @@ from rankbench.execution import isolation
 from rankbench.solvers import SOLVERS
 
 LOOK = """
-import sys
+import gc, sys
 import rankbench.execution.preloaded
+print(gc.get_freeze_count() > len(gc.get_objects()))
 from rankbench.core import blas
 print(*sys.modules, blas.loaded.cache_info().currsize)
 before = blas.loaded.cache_info().misses
@@ -24,12 +25,13 @@ with blas.one_blas_thread():
 
 def test_the_fork_server_imports_every_solver_and_has_looked_for_blas_but_imports_nothing_that_draws():
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
-    first, *_, unchanged, imported = done.stdout.splitlines()
+    frozen, first, *_, unchanged, imported = done.stdout.splitlines()
     *modules, looked = first.split()
     assert {entry.partition(":")[0] for entry in SOLVERS.entries.values()} <= set(modules)
     assert {"rankbench.execution.supervisor", "multiprocessing.popen_forkserver", "encodings.cp437"} <= set(modules)
     assert not {"pandas", "matplotlib", "plotly"} & set(modules)
     assert (looked, unchanged) == ("1", "0")  # a cell does not look again
+    assert frozen == "True"  # a collection in a cell does not touch what it shares with the server
     assert imported == "1"  # unless a module was imported since, which may bring a library
 
 
