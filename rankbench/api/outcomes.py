@@ -182,7 +182,9 @@ def outcome(
             f"{name} has no such run in {out}", remedy=f"rankbench status {name} --out {out} lists its runs"
         )
     if found is None:
-        raise not_stored(experiment, folder.names() or ["none"], "out=", f"rankbench.run({experiment!r})")
+        raise not_stored(
+            experiment, folder.names() or ["none"], "out=", f"rankbench.run({experiment!r}, out={str(out)!r})"
+        )
     return Outcome(found)
 
 

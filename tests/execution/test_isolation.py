@@ -418,6 +418,13 @@ def outcome_with(supervisors, folder, *lines, caps=None):
     return supervisors.run(task_of(folder, *lines), caps or Caps(SOON), threading.Event())
 
 
+def hold_again_and_again(supervisors, folder, *asserted):
+    """Three cells, one after the other, in each of which what these lines assert holds."""
+    for _ in range(3):
+        outcome = outcome_with(supervisors, folder, *asserted)
+        assert outcome.status == "ok", outcome.reason
+
+
 @pytest.fixture
 def supervisors():
     """Supervisors, of which there are none yet."""
@@ -499,9 +506,7 @@ def test_a_cell_finds_what_each_process_finds_whichever_cells_ran_before(tmp_pat
         "held = [os.path.realpath(f'/proc/self/fd/{one}') for one in os.listdir('/proc/self/fd')]",
         "assert not any('socket' in one for one in held), held",
     )
-    for _ in range(3):
-        outcome = outcome_with(supervisors, tmp_path, *asked)
-        assert outcome.status == "ok", outcome.reason
+    hold_again_and_again(supervisors, tmp_path, *asked)
 
 
 def test_a_supervisor_holds_no_pipe_that_a_cell_prints_into(tmp_path, supervisors):
@@ -513,9 +518,7 @@ def test_a_supervisor_holds_no_pipe_that_a_cell_prints_into(tmp_path, supervisor
         "while mine & held() and time.monotonic() < deadline: time.sleep(0.01)",
         "assert not mine & held()",
     )
-    for _ in range(2):
-        outcome = outcome_with(supervisors, tmp_path, *asked)
-        assert outcome.status == "ok", outcome.reason
+    hold_again_and_again(supervisors, tmp_path, *asked)
 
 
 def test_the_seconds_of_one_cell_are_not_counted_for_the_next(tmp_path, supervisors, monkeypatch):
