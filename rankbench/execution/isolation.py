@@ -31,6 +31,7 @@ from rankbench.core.system import busy_seconds, descendants, exceed, kill, kill_
 from rankbench.core.temporary import own_sockets
 from rankbench.core.texts import error_text
 from rankbench.execution.supervisor import Exit, order, order_end, supervise
+from rankbench.execution.variables import AS_GIVEN, IMPORTING
 from rankbench.execution.voices import OUTPUTS, relay
 from rankbench.execution.worker import Ended, Task, ended_early
 from rankbench.records.results import Point
@@ -84,19 +85,30 @@ def server() -> ForkServerContext:
     """The context of the fork server, the process from which cells are forked; it has imported everything they need.
 
     Its BLAS is limited to one thread by environment variables, so that it starts no threads, which a fork would lose.
+    Others let it import from where this process does: some versions of Python look into the folder where it starts
+    first, which may be a checkout of rankbench without kernels. `preloaded.py` takes these out again.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["rankbench.execution.preloaded"])
-    before = {name: os.environ.get(name) for name in _BLAS_THREADS}
-    os.environ |= dict.fromkeys(_BLAS_THREADS, "1")
-    try:
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    own = {f"{AS_GIVEN}{name}": os.environ.get(name, "") for name in IMPORTING}
+    with _environment(dict.fromkeys(_BLAS_THREADS, "1") | dict(zip(IMPORTING, (path, "1"), strict=True)) | own):
         with _no_main_module(), _no_interrupts(), own_sockets():
             forkserver.ensure_running()
+    return context
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """A context in which the environment has these variables, too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
+    try:
+        yield
     finally:
         for name, value in before.items():
             os.environ.pop(name)
             os.environ |= {} if value is None else {name: value}
-    return context
 
 
 def forked(context: ForkServerContext, target: Callable[..., None], arguments: tuple[object, ...]) -> ForkServerProcess:

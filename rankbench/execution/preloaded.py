@@ -6,8 +6,10 @@ import importlib
 import sys
 
 from rankbench.core import blas
+from rankbench.execution import variables
 from rankbench.solvers import SOLVERS
 
+variables.restore()
 _SOLVERS = [entry.partition(":")[0] for entry in SOLVERS.entries.values()]
 
 for _module in ("rankbench.execution.supervisor", "multiprocessing.popen_forkserver", *_SOLVERS):

@@ -248,6 +248,23 @@ def test_signals_to_the_solvers_own_group_reach_the_solver_alone(tmp_path):
     assert outcome.status == "ok"
 
 
+@pytest.mark.parametrize("given", [None, "/somewhere"])
+def test_a_folder_of_the_same_name_where_a_run_starts_is_not_taken_for_the_package(tmp_path, given):
+    (tmp_path / "here" / "rankbench").mkdir(parents=True)
+    (tmp_path / "here" / "rankbench" / "__init__.py").touch()
+    asked = (
+        f"assert os.environ.get('PYTHONPATH') == {given!r}, os.environ",
+        "assert not {'PYTHONSAFEPATH', 'RANKBENCH_PYTHONPATH', 'RANKBENCH_PYTHONSAFEPATH'} & set(os.environ)",
+    )
+    (tmp_path / "task").write_bytes(pickle.dumps(task_of(tmp_path, *asked)))
+    (tmp_path / "driver.py").write_text(f"import sys\nsys.path[1:1] = {sys.path!r}\n{FORGETFUL}")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables |= {"PYTHONPATH": given} if given else {}
+    command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path / "task")]
+    done = subprocess.run(command, cwd=tmp_path / "here", env=variables, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 # ---- memory ----
 
 
