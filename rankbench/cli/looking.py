@@ -373,6 +373,6 @@ def _not_stored(results: "ResultsFolder", out: Path, name: str) -> UserError:
     if name in stored:
         problem = f"the results of {name} were written by an older rankbench, which recorded runs in another way"
         return UserError(problem, remedy=f"rankbench run {name} --out {out} finds them again and reuses them")
-    if not stored:
+    if not stored and not Path(name).is_dir():
         return UserError(f"no results under {out}: rankbench run {name} --out {out}")
     return not_stored(name, stored, "--out", f"rankbench run {name} --out {out}")

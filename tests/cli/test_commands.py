@@ -756,6 +756,11 @@ def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, t
     assert line in said and said.count("\n") == 1
 
 
+def test_a_folder_in_place_of_a_name_is_told_as_one_where_nothing_is_stored(monkeypatch, capsys, tmp_path):
+    assert rankbench(monkeypatch, "table", str(tmp_path), "--out", str(tmp_path / "none")) == 2
+    assert "is a folder, not an experiment; a folder of results is given by --out" in capsys.readouterr().err
+
+
 def test_a_figure_cannot_be_written_below_a_file(monkeypatch, capsys, tmp_path):
     run = prepared(tmp_path / "out", TINY)
     run.open()
