@@ -1,5 +1,6 @@
 """What the fork server has ready before it forks the cells' processes."""
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -42,3 +43,13 @@ def test_the_fork_server_is_told_to_import_it(monkeypatch):
     isolation.server()
     assert told == [["rankbench.execution.preloaded"]]
     assert find_spec(told[0][0])  # the server leaves out what it cannot import, and says nothing
+
+
+def test_the_fork_server_imports_from_where_this_process_does(monkeypatch, tmp_path):
+    paths = []
+    monkeypatch.setattr(forkserver, "ensure_running", lambda: paths.append(os.environ["PYTHONPATH"]))
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    before = dict(os.environ)
+    isolation.server()
+    assert paths == [os.pathsep.join([os.getcwd(), str(tmp_path), *sys.path[2:]])]
+    assert dict(os.environ) == before
