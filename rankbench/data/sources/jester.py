@@ -4,7 +4,7 @@ import io
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from rankbench.data.tables import lines, records
 from rankbench.data.tables.parsing import to_the_last_bit
 from rankbench.data.tables.watched import Watched
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
+from rankbench.names import AddedLater, Checked
 
 _COUNTS = {"1": Counts(1_810_455, 24_983, 100), "all": Counts(4_136_360, 73_421, 100)}
 _NUMBERS = {"1": (1,), "all": (1, 2, 3)}
@@ -40,9 +40,13 @@ class Jester(Checked):
 
     Each part is a sheet (.xls as published, or saved as .csv) with a row per user. Users are numbered from 1
     in the order of the rows, over all parts in order.
+
+    With `scale=stars` the ratings are moved linearly to 1 to 5, as NDCG needs, whose gains are those of ratings of at
+    least 0.
     """
 
     parts: Literal["1", "all"] = "1"
+    scale: Annotated[Literal["published", "stars"], AddedLater()] = "published"
     version: ClassVar[int] = 1
 
     @property
@@ -70,7 +74,10 @@ class Jester(Checked):
         users, jokes = np.nonzero(values != _NOT_RATED)
         n_users, n_jokes = values.shape
         numbers = {"user_ids": np.arange(1, n_users + 1), "item_ids": np.arange(1, n_jokes + 1)}
-        view = Ratings.from_triples(users, jokes, values[users, jokes], n_users, n_jokes, **numbers)
+        ratings = values[users, jokes]
+        if self.scale == "stars":
+            ratings = 3.0 + ratings * 0.2
+        view = Ratings.from_triples(users, jokes, ratings, n_users, n_jokes, **numbers)
         expect(view, _COUNTS[self.parts], f"jester[parts={self.parts}]")
         return view
 

@@ -100,7 +100,23 @@ def test_a_real_workbook_holds_what_the_real_text_does(monkeypatch, tmp_path):
     np.testing.assert_array_equal(whole, rows[:, 1:])
 
 
+@at_hand
+def test_as_stars_the_ratings_are_those_of_the_published_scale_moved(monkeypatch, tmp_path):
+    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
+    published, stars = view_of(Jester()), view_of(Jester(scale="stars"))
+    assert (published.items == stars.items).all()
+    np.testing.assert_allclose(stars.values, np.interp(published.values, [-10, 10], [1, 5]), atol=1e-15)
+
+
 # ---- small files ----
+
+
+def test_a_scale_does_not_answer_with_what_was_cached_for_the_other(own):
+    put("jester", {"jester-data-1.csv": csv(FIRST)})
+    for _ in range(2):
+        assert triples(view_of(Jester())) == TRIPLES
+        stars = np.array(triples(view_of(Jester(scale="stars"))))
+        np.testing.assert_allclose(stars, [(*place, 3 + rating / 5) for *place, rating in TRIPLES])
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

@@ -268,7 +268,7 @@ def test_the_first_word_of_names_stands_for_all_of_them():
     assert experiments.members("scaling") == [
         f"scaling-{axis}" for axis in ("features", "items", "pairs", "per-user", "rank", "threads", "users")
     ]
-    assert experiments.members("peers") == ["peers-ratings", "peers-recall"]
+    assert experiments.members("peers") == ["peers-ratings", "peers-recall", "peers-top"]
     assert experiments.members("outgrown-ratings") == ["outgrown-ratings"]
     assert experiments.members("scalin") == ["scalin"] and experiments.members("own.toml") == ["own.toml"]
 
@@ -278,6 +278,7 @@ def test_info_of_a_first_word_lists_the_experiments(monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "peers-ratings: Beside other packages: solvers that learn from ratings",
         "peers-recall: Beside other packages: solvers that learn what users have rated at all",
+        "peers-top: Beside other packages: the ten items shown first",
     ]
 
 

@@ -202,4 +202,4 @@ def test_without_any_peer_the_experiment_runs_and_says_what_is_left_out(tmp_path
     assert "xgboost needs a package that is not installed" in said
     written = (tmp_path / "report" / "peers.md").read_text()
     assert "Beside other packages:" in written and "to get it: pip install lightfm-next" in written
-    assert ResultsFolder(tmp_path, print).names() == ["peers-ratings", "peers-recall"]
+    assert ResultsFolder(tmp_path, print).names() == ["peers-ratings", "peers-recall", "peers-top"]
