@@ -2,7 +2,8 @@
 
 As long as solvers have not begun, no part takes more of the time that is left than an equal share of it for each of its
 solvers; one that would goes on after all others. Without this, one slow search would keep all solvers behind it from
-any verdict.
+any verdict. The solvers that any other should beat are the first part, which is always run to its end: however short
+the time, there is something to say.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from rankbench.api.session import Session
 from rankbench.execution.forecast import estimate
 from rankbench.execution.run import Run, Tell, TimeIsUp
 from rankbench.experiments import Experiment
+from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.own_data.contestants import tiers
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Cell
@@ -61,12 +63,19 @@ def usual_seconds(rows: int) -> float:
 
 def parts(solvers: Sequence[str], repetitions: int) -> list[Part]:
     """The parts in their order: the first repetition of each cheap solver, their others, dear solvers one by one."""
-    cheapest, *others = tiers(solvers)
-    cheap = tuple(chain(*others[: _AT_ONCE - 1]))
-    found = [Part(0, cheapest), *(Part(0, (solver,)) for solver in cheap)]
-    found += [Part(number, (*cheapest, *cheap)) for number in range(1, repetitions)]
-    dear = chain(*others[_AT_ONCE - 1 :])
+    groups = tiers(solvers)
+    floors = tuple(solver for solver in groups[0] if _is_floor(solver))
+    others = tuple(solver for solver in groups[0] if solver not in floors)
+    cheap, dear = (tuple(chain(*some)) for some in (groups[:_AT_ONCE], groups[_AT_ONCE:]))
+    first = (floors, others, *((solver,) for solver in chain(*groups[1:_AT_ONCE])))
+    found = [Part(0, some) for some in first if some]
+    found += [Part(number, cheap) for number in range(1, repetitions)]
     return [*found, *(Part(number, (solver,)) for solver in dear for number in range(repetitions))]
+
+
+def _is_floor(solver: str) -> bool:
+    """Whether a solver is one of those that any other should beat."""
+    return solver.partition("[")[0] in FLOORS
 
 
 def compared(session: Session, experiment: Experiment, seconds: float | None, materials: Materials) -> Finished:
@@ -111,7 +120,7 @@ def _is_pending(run: Run, part: Part) -> bool:
 def _end_of_turn(deadline: float | None, part: Part, later: Sequence[Part]) -> float | None:
     """When a part has had its share of the time that is left, which it shares with solvers that have not begun."""
     waiting = sum(len(one.solvers) for one in later if one.repetition == 0)
-    if deadline is None or not waiting:
+    if deadline is None or not waiting or all(map(_is_floor, part.solvers)):
         return deadline
     left = deadline - monotonic()
     return deadline - left * waiting / (len(part.solvers) + waiting)

@@ -71,7 +71,14 @@ Threads = Annotated[int, option("--threads", "N", "Threads of each solver.")]
 Timeout = Annotated[str, option("--timeout", "10m", "Time limit of a cell: 30s, 10m, 2h, or none.")]
 Memory = Annotated[str, option("--memory", "8G", "Memory limit of a cell and its child processes: 500M, 8G, or none.")]
 Full = Annotated[bool, option("--full", None, "The papers' own sizes instead of the quick profile.")]
-DryRun = Annotated[bool, option("--dry-run", None, "Print the cells and an estimate, and run nothing.")]
+DryRun = Annotated[
+    bool,
+    option(
+        "--dry-run",
+        None,
+        "Say what would run and for how long, and run nothing; of several experiments -v lists the cells.",
+    ),
+]
 Rerun = Annotated[
     str,
     option("--rerun", "KINDS", "Run again stored results: failed, disturbed, foreign (other kernels or CPUs), all."),

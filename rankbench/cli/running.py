@@ -130,7 +130,7 @@ def run(
     )
     with workplace_at(None if dry_run else scheduler, conditions.jobs, display.complain, waits) as workplace:
         session = Session(results_in(out), selection, conditions, workplace, display)
-        raise typer.Exit(preview_all(session, names) if dry_run else run_all(session, names, report))
+        raise typer.Exit(preview_all(session, names, verbose) if dry_run else run_all(session, names, report))
 
 
 def verify(

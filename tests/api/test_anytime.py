@@ -39,10 +39,11 @@ def started(out, deadline=None, solvers=("random", "sgd"), **changes):
 def test_the_first_repetition_of_cheap_solvers_is_first_and_dear_solvers_are_last():
     found = parts(("random", "mf", "sgd", "robirank", "lcr", "mine.py:Mine"), 3)
     cheap = ("random", "mf", "sgd", "mine.py:Mine")
-    assert found[:3] == [Part(0, ("random", "mf")), Part(0, ("sgd",)), Part(0, ("mine.py:Mine",))]
-    assert found[3:5] == [Part(1, cheap), Part(2, cheap)]
-    assert found[5:] == [Part(number, (dear,)) for dear in ("robirank", "lcr") for number in range(3)]
+    assert found[:4] == [Part(0, (some,)) for some in cheap]
+    assert found[4:6] == [Part(1, cheap), Part(2, cheap)]
+    assert found[6:] == [Part(number, (dear,)) for dear in ("robirank", "lcr") for number in range(3)]
     assert parts(("random",), 1) == [Part(0, ("random",))]
+    assert parts((*FLOORS, "ease", "mf"), 1) == [Part(0, FLOORS), Part(0, ("ease", "mf"))]
 
 
 @pytest.mark.parametrize(("rows", "seconds"), [(100, 60), (20_000, 60), (40_000, 120), (10**9, 1800)])
@@ -104,7 +105,7 @@ def test_a_solver_that_takes_more_than_its_share_of_the_time_goes_on_after_all_o
     run_deadline = run.conditions.deadline
     monkeypatch.setattr(Run, "execute", slow)
     assert finished(session, run).missing == ""
-    assert ran[:3] == [("global", "random", 400), ("sgd", 330), ("altsvm", 500)]
+    assert ran[:3] == [("global", "random", 1000), ("sgd", 330), ("altsvm", 500)]
     assert ran[3:6] == [("altsvm", "global", "random", 750), ("robirank", 1000), ("robirank", 1000)]
     assert ran[6:] == [("sgd", 1000), ("sgd", 1000)]
 

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -271,7 +272,8 @@ def test_run_and_tune_take_what_both_know(asked, verb):
 
 def test_a_run_without_a_report_and_one_that_is_only_previewed(asked):
     assert asked("run", "a", "--no-report")[::2] == ("run_all", [["a"], False])
-    assert asked("run", "a", "--dry-run")[::2] == ("preview_all", [["a"]])
+    assert asked("run", "a", "--dry-run")[::2] == ("preview_all", [["a"], False])
+    assert asked("run", "a", "--dry-run", "-v")[::2] == ("preview_all", [["a"], True])
 
 
 def test_amounts_are_read_with_their_units():
@@ -319,6 +321,17 @@ def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_
     assert printed.count("run  low-rank") == 4
     assert "4 of 4 cells to run, no estimate, 4 of unknown duration" in printed
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("more", "listed"), [([], 0), (["-v"], 8)])
+def test_a_dry_run_of_several_experiments_lists_cells_only_if_asked(monkeypatch, capsys, tmp_path, more, listed):
+    other = shutil.copy(tiny_toml(tmp_path), tmp_path / "other.toml")
+    both = tiny_toml(tmp_path), str(other)
+    assert rankbench(monkeypatch, "run", *both, "--dry-run", "--out", str(tmp_path / "out"), *more) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("run  low-rank") == listed
+    assert [line.partition(":")[0] for line in printed.splitlines() if "4 of 4 cells" in line] == ["tiny", "other"]
+    assert ("which differences would show" in printed) == bool(listed)
 
 
 @pytest.mark.slow

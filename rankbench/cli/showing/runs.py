@@ -67,23 +67,33 @@ def tune_one(session: Session, experiment: Experiment) -> int:
     return OK if good else FAILED
 
 
-def preview_all(session: Session, names: Sequence[str]) -> int:
-    """Print every trial and cell, whether its result is stored, and a time estimate; write nothing."""
-    for experiment in chosen_experiments(names, session.selection):
+def preview_all(session: Session, names: Sequence[str], each_cell: bool) -> int:
+    """Print what would run and a time estimate, and write nothing; each cell of one experiment, or of all if asked."""
+    chosen = chosen_experiments(names, session.selection)
+    in_full = each_cell or len(chosen) == 1
+    for experiment in chosen:
         run = session.prepared(experiment, writes=False)
-        keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
-        for cell in (*run.plan.trials, *run.plan.cells):
-            show(f"{'run ' if cell.key in keys else 'have'} {cell.label}")
-        for cell in run.plan.undecided:
-            show(f"run  {cell.label} · with the settings of its best trial")
-        for line in _skips(run):
-            show(line)
-        planned = len({cell.place.repetition for cell in run.plan.planned})
-        counts = [max(planned, 2) * more for more in (1, 2, 4)]
-        for line in power.in_words(run.study(), counts):
+        if in_full:
+            _show_cells(run)
+        for line in (*_skips(run), *(_differences_that_show(run) if in_full else ())):
             show(line)
         _show_estimate(run)
     return OK
+
+
+def _show_cells(run: Run) -> None:
+    """Print every trial and cell, and whether its result is stored."""
+    keys = {cell.key for cell in (*run.pending_trials, *run.pending)}
+    for cell in (*run.plan.trials, *run.plan.cells):
+        show(f"{'run ' if cell.key in keys else 'have'} {cell.label}")
+    for cell in run.plan.undecided:
+        show(f"run  {cell.label} · with the settings of its best trial")
+
+
+def _differences_that_show(run: Run) -> Iterator[str]:
+    """Which differences this number of repetitions would show, and more of them."""
+    planned = len({cell.place.repetition for cell in run.plan.planned})
+    return power.in_words(run.study(), [max(planned, 2) * more for more in (1, 2, 4)])
 
 
 def show_verification(found: Verification, as_json: bool) -> int:
