@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import Features
@@ -77,8 +77,11 @@ class FM(Checked):
         users = np.zeros((ratings.n_users, known.users.shape[1] - 1))
         for user in np.flatnonzero(np.diff(pairs.indptr)):
             rows = slice(pairs.indptr[user], pairs.indptr[user + 1])
-            apart = items[pairs.better[rows]] - items[pairs.worse[rows]]
-            users[user] = minimum(_OfUser(apart[:, :-1], apart[:, -1], self.lam, BY_NAME[self.loss]), users.shape[1])
+            sides = np.concatenate([pairs.better[rows], pairs.worse[rows]])
+            compared, numbers = np.unique(sides, return_inverse=True)
+            better, worse = np.split(numbers, 2)
+            cost = _OfUser(items[compared, :-1], items[compared, -1], better, worse, self.lam, BY_NAME[self.loss])
+            users[user] = minimum(cost, users.shape[1])
         return Factors(np.column_stack([users, np.ones(len(users))]), known.items)
 
     def _features(self, train: Comparisons) -> Features | None:
@@ -93,20 +96,31 @@ class FM(Checked):
 class _OfUser(NamedTuple):
     """What a user's vector x costs: the losses of their comparisons, and lam/2 |x|^2."""
 
-    vectors: Floats  # the better item's less the worse one's
-    numbers: Floats  # likewise what does not depend on the user
+    vectors: Floats  # of the items that they compared
+    numbers: Floats  # of these items, behind their vectors
+    better: Ints  # of each comparison, which of these items
+    worse: Ints
     lam: float
     loss: Loss
 
     def value(self, x: Floats) -> float:
         """The cost."""
-        return float(self.loss.value(self.vectors @ x + self.numbers).sum() + self.lam / 2 * x @ x)
+        return float(self.loss.value(self._margins(x)).sum() + self.lam / 2 * x @ x)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the second derivatives."""
-        margins = self.vectors @ x + self.numbers
-        curves = (self.vectors.T * self.loss.curvature(margins)) @ self.vectors
-        return self.vectors.T @ self.loss.slope(margins) + self.lam * x, curves + self.lam * np.eye(len(x))
+        """The gradient, and the second derivatives: V' L V, where L is the Laplacian of the comparisons' curvatures."""
+        margins, n = self._margins(x), len(self.vectors)
+        slopes = self.loss.slope(margins)
+        slope = np.bincount(self.better, slopes, n) - np.bincount(self.worse, slopes, n)
+        one_way = np.bincount(self.better * n + self.worse, self.loss.curvature(margins), n * n).reshape(n, n)
+        laplacian = -(one_way + one_way.T)
+        np.fill_diagonal(laplacian, -laplacian.sum(axis=0))
+        curves = self.vectors.T @ (laplacian @ self.vectors)
+        return self.vectors.T @ slope + self.lam * x, curves + self.lam * np.eye(len(x))
+
+    def _margins(self, x: Floats) -> Floats:
+        scores = self.vectors @ x + self.numbers
+        return np.asarray(scores[self.better] - scores[self.worse])
 
 
 class _Parts(NamedTuple):
