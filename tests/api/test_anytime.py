@@ -6,6 +6,7 @@ from time import monotonic
 import pytest
 from helpers import prepared, tuned
 
+from rankbench.api import anytime
 from rankbench.api.anytime import Part, finished, parts, usual_seconds
 from rankbench.api.session import Listening, Session
 from rankbench.execution.run import Run, TimeIsUp
@@ -122,3 +123,10 @@ def test_a_cell_that_is_under_way_at_the_deadline_is_given_up_and_leaves_no_resu
     with pytest.raises(TimeIsUp):
         endless.execute()
     assert monotonic() - begun < 60 and endless.study().results == ()
+
+
+def test_the_time_to_go_is_by_the_clock_however_many_run_at_a_time(tmp_path, monkeypatch):
+    run = started(tmp_path)[1]
+    run.conditions = replace(run.conditions, jobs=4)
+    monkeypatch.setattr(anytime, "estimate", lambda run: (60.0 * run.conditions.jobs, 0))  # which knows the jobs
+    assert "; to go: about 4 min (" in anytime._missing(run)
