@@ -651,7 +651,7 @@ def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
 
 def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
     for name, told in (
-        ("park2015-table1", "4 grid trials for each solver"),
+        ("park2015-table1", "2 grid trials for each solver"),
         ("parkzhang2014-choices", "none: solvers run"),
     ):
         assert rankbench(monkeypatch, "list", name) == 0
