@@ -2,8 +2,8 @@
 
 As long as solvers have not begun, no part takes more of the time that is left than an equal share of it for each of its
 solvers; one that would goes on after all others. Without this, one slow search would keep all solvers behind it from
-any verdict. The solvers that any other should beat are the first part, which is always run to its end: however short
-the time, there is something to say.
+any verdict. The solvers that any other should beat are the first part, which may take all the time there is: so even a
+short one ends with something to say.
 """
 
 from collections.abc import Iterator, Sequence

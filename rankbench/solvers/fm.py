@@ -108,15 +108,26 @@ class _OfUser(NamedTuple):
         return float(self.loss.value(self._margins(x)).sum() + self.lam / 2 * x @ x)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the second derivatives: V' L V, where L is the Laplacian of the comparisons' curvatures."""
+        """The gradient, and the second derivatives."""
         margins, n = self._margins(x), len(self.vectors)
         slopes = self.loss.slope(margins)
         slope = np.bincount(self.better, slopes, n) - np.bincount(self.worse, slopes, n)
-        one_way = np.bincount(self.better * n + self.worse, self.loss.curvature(margins), n * n).reshape(n, n)
+        curves = self._curves(self.loss.curvature(margins)) + self.lam * np.eye(len(x))
+        return self.vectors.T @ slope + self.lam * x, curves
+
+    def _curves(self, curvature: Floats) -> Floats:
+        """The sum over comparisons of curvature d d', where d is the better vector less the worse one.
+
+        It is V' L V with the Laplacian L of the curvatures, a square of the items, unless the d take less memory.
+        """
+        n = len(self.vectors)
+        if n * n > len(curvature) * self.vectors.shape[1]:
+            apart = self.vectors[self.better] - self.vectors[self.worse]
+            return np.asarray((apart.T * curvature) @ apart)
+        one_way = np.bincount(self.better * n + self.worse, curvature, n * n).reshape(n, n)
         laplacian = -(one_way + one_way.T)
         np.fill_diagonal(laplacian, -laplacian.sum(axis=0))
-        curves = self.vectors.T @ (laplacian @ self.vectors)
-        return self.vectors.T @ slope + self.lam * x, curves + self.lam * np.eye(len(x))
+        return np.asarray(self.vectors.T @ (laplacian @ self.vectors))
 
     def _margins(self, x: Floats) -> Floats:
         scores = self.vectors @ x + self.numbers
