@@ -35,15 +35,18 @@ TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
 # Instruction sets beyond what every x86-64 processor has. The kernels' sums have four lanes of doubles, which fill the
 # registers of x86-64-v3. With x86-64-v4 the kernels are as fast if told to use such registers too, else slower.
 LEVELS = ("x86-64-v3",)
-LEVELLED = (  # the kernels that gain from them: `python asv_benchmarks/peers levels` measures solvers, asv the metrics
+LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` measures solvers, `make roof` the rest
     "methods/als",
+    "methods/entries",
+    "methods/ranksvm",
     "metrics/catalogue",
     "metrics/evaluation",
+    "models/scoring",
     "solvers/altsvm",
-    "solvers/bpr",
     "solvers/frsvm",
     "solvers/robirank",
     "solvers/sgd",
+    "solvers/svrank",
 )
 
 CIMPORTED = re.compile(r"^from rankbench\.kernels\.([\w.]+) cimport", re.M)
@@ -218,8 +221,9 @@ def runtime(kernel: "Extension") -> "Extension":
 
 def at_levels(built: "list[Extension]") -> "list[Extension]":
     """The kernels of LEVELLED, whose C code is made already, once more for each level."""
-    names = {module_of(Path("pyx", f"{name}.pyx")) for name in LEVELLED}
-    return [at_level(kernel, level) for level in levels() for kernel in built if kernel.name in names]
+    by_name = {kernel.name: kernel for kernel in built}
+    levelled = [by_name[module_of(Path("pyx", f"{name}.pyx"))] for name in LEVELLED]
+    return [at_level(kernel, level) for level in levels() for kernel in levelled]
 
 
 def at_level(kernel: "Extension", level: str) -> "Extension":

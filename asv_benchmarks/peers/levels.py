@@ -25,16 +25,13 @@ WORK = (
     "altsvm[rank=10,lam=100]",
     "altsvm[rank=100,lam=100]",
     "bpr[rank=64]",
+    "fm[rank=64,features=none]",
     "frsvm[rank=10,features=none]",
     "frsvm[rank=64,features=none]",
-)
-OTHERS = (  # kernels that have no levels: to be looked at again when their code changes
-    "sgd[rank=64]",
     "mf[rank=64]",
-    "robirank[rank=64]",
-    "cofirank[rank=64]",
-    "global[lam=100]",
     "rmc[lam=30,rank=20]",
+    "robirank[rank=64]",
+    "sgd[rank=64]",
 )
 
 
@@ -42,7 +39,7 @@ def levels(repeats: int) -> Iterator[Row]:
     """Steps per second of each solver at each level, against the baseline in the same turns."""
     with ExitStack() as stack:
         children = {level: stack.enter_context(_child(level)) for level in LEVELS}
-        for text in (*WORK, *(OTHERS if os.environ.get("LEVELS_OTHERS") else ())):
+        for text in WORK:
             found = in_turns(repeats, {level: _told(child, text) for level, child in children.items()})
             for level in children:
                 if level != BASELINE:

@@ -31,9 +31,11 @@ LONGER = (  # vectors longer than a register of any level, with and without a re
     "cofirank[rank=21,planes=4]",
     "frsvm[rank=64,features=none]",
     "frsvm[rank=21,features=none,partitions=3]",
+    "fm[rank=21,features=none]",
     "lcr[rank=21,anchors=3]",
     "mf[rank=64]",
     "mf[rank=21]",
+    "rmc[rank=21]",
     "robirank[rank=21]",
     "sgd[rank=64]",
     "sgd[rank=21,loss=logistic]",
@@ -50,12 +52,14 @@ def scores() -> dict[str, str]:
 
 
 def scores_of(text: str, parts: Split) -> str:
-    """A hash of the scores of one solver's model."""
+    """A hash of the scores of one solver's model, for single pairs and for whole users."""
     solver, train = SOLVERS.make(text), parts.train
     for step in islice(solver.steps(offer(solver, train), stream(0, "levels")), 5):
         model = step.model
     users, items = np.divmod(np.arange(train.n_users * train.n_items), train.n_items)
-    return hashlib.sha256(model.score(users, items).tobytes()).hexdigest()
+    told = hashlib.sha256(model.score(users, items).tobytes())
+    told.update(model.score_all(np.arange(train.n_users)).tobytes())
+    return told.hexdigest()
 
 
 def at(name: str, *command: str) -> subprocess.CompletedProcess[str]:
