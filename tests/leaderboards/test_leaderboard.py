@@ -51,6 +51,12 @@ def test_the_model_follows_from_the_votes():
     assert tied.title == "Davidson"
 
 
+@pytest.mark.parametrize("model", ["davidson", "rao-kupper"])
+def test_the_chance_of_a_tie_of_two_equal_items_is_their_share_of_ties(model):
+    board = board_of(votes_from(3 * [(0, 1, 0), (0, 1, 1)] + 4 * [(0, 1, 2)]), model=model)
+    assert "Two equal items tie with a chance of 40%" in board.remarks
+
+
 @pytest.mark.parametrize("model", ["bradley-terry", "davidson", "rao-kupper"])
 def test_robust_errors_and_the_bootstrap_agree(model):
     votes = arena_votes(ARENA, 0)

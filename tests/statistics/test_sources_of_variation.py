@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import decisions, study
@@ -119,6 +119,16 @@ def test_few_hits_have_the_exact_interval_within_the_limits():
     assert found.low <= theirs.low + 0.003
     assert found.high >= theirs.high - 0.003
     assert found.low >= 0
+
+
+def test_hits_drawn_anew_in_each_repetition_count_as_more_trials_than_there_are_users():
+    alike = np.zeros((40, 50))
+    alike[:, :2] = 1
+    drawn = (np.random.default_rng(5).random((40, 50)) < 0.01).astype(float)
+    assert mean_of_users(alike, limits=(0, 1)).high == pytest.approx(
+        stats.binomtest(2, 50).proportion_ci().high, abs=0.003
+    )
+    assert mean_of_users(drawn, limits=(0, 1)).high < 0.025 < stats.binomtest(0, 50).proportion_ci().high
 
 
 @pytest.mark.parametrize(
@@ -325,6 +335,16 @@ def test_the_chance_on_a_new_data_set_covers_the_true_one():
         found = on_new_data(rng.normal(0.5, 1, 8) + rng.normal(0, errors), errors)
         held += found.chance_low <= true <= found.chance_high
     assert held / 300 > 0.9
+
+
+def test_the_spread_between_data_sets_makes_the_weighted_squares_as_large_as_their_degrees_of_freedom():
+    given, errors = np.array([0.1, 0.9, 0.4, 2.0]), np.array([0.1, 0.3, 0.2, 0.5])
+
+    def excess(between):
+        weights = 1 / (errors**2 + between)
+        return weights @ (given - weights @ given / weights.sum()) ** 2 - 3
+
+    assert on_new_data(given, errors).spread ** 2 == pytest.approx(optimize.brentq(excess, 0, 10))
 
 
 def test_data_sets_that_agree_leave_no_spread():

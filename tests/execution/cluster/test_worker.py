@@ -81,7 +81,7 @@ def test_a_seat_is_given_up_when_the_driver_says_so(address, monkeypatch):
 
 
 def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
-    looked, acted = threading.Semaphore(0), []
+    looked, may_stop, acted = threading.Semaphore(0), threading.Event(), []
 
     class Away:
         def __init__(self, name, client):
@@ -91,7 +91,7 @@ def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
             looked.release()
             if isinstance(answer := next(self.answers, True), OSError):
                 raise answer
-            return answer
+            return answer and may_stop.wait(60)
 
     monkeypatch.setattr(cluster_worker, "_LOOK", 0.01)
     monkeypatch.setattr(cluster_worker, "Event", Away)
@@ -100,6 +100,7 @@ def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
         for _ in range(2):
             assert looked.acquire(timeout=60)
         assert acted == []
+        may_stop.set()
         until(lambda: acted)
 
 
