@@ -4,10 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rankbench import models, new_users
+from rankbench import models
 from rankbench.arrays.npz import Arrays
 from rankbench.core.contract import Model, Scattered
 from rankbench.core.errors import UserError
+from rankbench.fitted import new_users
 from rankbench.fitted.model import Fitted
 from rankbench.fitted.seen import Seen
 

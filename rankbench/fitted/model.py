@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from scipy.special import expit
 
-from rankbench import explanations, models, new_users
+from rankbench import models
 from rankbench.arrays.npz import Array
 from rankbench.core.brief import as_html
 from rankbench.core.contract import Floats, FoldsIn, Ints, Model, ScoresAll
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, View, accepted
 from rankbench.data.views.layout import Labels
+from rankbench.fitted import explanations, new_users
 from rankbench.fitted.ids import Ids
 from rankbench.fitted.new_items import matrix_of, stacked
 from rankbench.fitted.seen import Seen
@@ -188,7 +189,7 @@ class Fitted:
     def why(self, user: Any, item: Any, k: int = 5) -> "pandas.DataFrame":
         """What speaks most for an item: items that the user has, or its features, each with what it adds to the score.
 
-        The contributions add up to the score. How a score falls into parts is said in `rankbench.explanations`.
+        The contributions add up to the score. How a score falls into parts is said in `rankbench.fitted.explanations`.
 
         Parameters
         ----------

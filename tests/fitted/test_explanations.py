@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import rankbench
-from rankbench import Factors, ItemScores, ItemWeights, Stumps, UserError, UserWeights, explanations
-from rankbench.fitted import Fitted
+from rankbench import Factors, ItemScores, ItemWeights, Stumps, UserError, UserWeights
+from rankbench.fitted import Fitted, explanations
 
 RATINGS = "low-rank[users=30,items=25,per_user=12]"
 FEATURES = "feature-low-rank[users=20,items=40,features=6,rank=2,per_user=15]"
