@@ -33,7 +33,7 @@ WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
 COMMITS ?= HEAD^!
 BIN := .venv/bin
-PIP ?= $(BIN)/python -m pip
+INSTALL ?= $$(cat .venv/.installer)
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
     --custom-compile-command "make lock"
@@ -47,6 +47,9 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]" -o -name
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
+export UV_QUIET = 1
+export UV_COMPILE_BYTECODE = 1
+export UV_LINK_MODE = copy
 # Hundreds of processes start in the tests and in a run: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -133,6 +136,7 @@ locked:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --require-hashes --requirement .ci/lock/dev.txt
 	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	echo $(BIN)/python -m pip install >.venv/.installer
 	touch .venv/.package
 	touch .venv/.extra-data .venv/.extra-test .venv/.extra-lint .venv/.extra-bench .venv/.extra-docs
 
@@ -158,17 +162,25 @@ clean:
 	find rankbench/kernels -name "*.so" -delete
 
 # The package is installed once, in place; touching a kernel builds again, touching Python does not.
-.venv/.package: $(SOURCES)
+.venv/.package: $(SOURCES) | .venv/.installer
+	$(INSTALL) --editable .
+	@touch $@
+
+# uv installs in a tenth of pip's time; pip does it where uv is not to be had, or does not reach what pip reaches.
+.venv/.installer:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "rankbench needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
 	    { echo "no virtual environment: on Debian, apt-get install python3-venv python3-dev"; exit 1; }
-	$(BIN)/python -m pip install --upgrade "pip>=24"
-	$(PIP) install --editable .
-	@touch $@
+	@install="$(BIN)/uv pip install --python $(BIN)/python"; \
+	if ! $(BIN)/python -m pip install uv 2>/dev/null || ! $$install --dry-run numpy cython 2>/dev/null; then \
+	    $(BIN)/python -m pip install --upgrade "pip>=24" || exit; \
+	    install="$(BIN)/python -m pip install"; \
+	fi; \
+	echo $$install >$@
 
 .venv/.extra-%: .venv/.package
-	$(PIP) install "rankbench[$*]"
+	$(INSTALL) "rankbench[$*]"
 	@touch $@
 
 .venv/tools/.installed: .ci/lock/tools.txt
