@@ -47,7 +47,6 @@ SOURCES := setup.py pyproject.toml $(shell find pyx -name "*.p[yx][xd]" -o -name
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_QUIET = 1
-export UV_QUIET = 1
 export UV_COMPILE_BYTECODE = 1
 export UV_LINK_MODE = copy
 # Hundreds of processes start in the tests and in a run: without bytecode each would compile all modules again.
@@ -172,7 +171,7 @@ clean:
 	    { echo "rankbench needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
 	    { echo "no virtual environment: on Debian, apt-get install python3-venv python3-dev"; exit 1; }
-	@install="$(BIN)/uv pip install --python $(BIN)/python"; \
+	@install="$(BIN)/uv pip install --quiet --python $(BIN)/python"; \
 	if ! $(BIN)/python -m pip install uv 2>/dev/null || ! $$install --dry-run numpy cython 2>/dev/null; then \
 	    $(BIN)/python -m pip install --upgrade "pip>=24" || exit; \
 	    install="$(BIN)/python -m pip install"; \
