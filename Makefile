@@ -1,5 +1,5 @@
 # make run     build everything, run every experiment in its quick profile, write the report
-# make quick   build everything, run the tests that are not slow, for every save
+# make quick   build everything, run the first case of each test that is not slow, for every save
 # make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
 # make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
 # make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
@@ -58,7 +58,7 @@ run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
 
 quick: .venv/.extra-test
-	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not packaging and not trust" $(ARGS)
+	env -u RANKBENCH_DATA $(BIN)/python -m pytest -n auto --dist worksteal --brief -m "not slow and not packaging and not trust" $(ARGS)
 
 test: .venv/.extra-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not packaging and not trust" $(ARGS)

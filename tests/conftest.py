@@ -3,6 +3,8 @@
 BLAS has one thread, and threads of kernels sleep while they wait, unless the environment says otherwise: several test
 processes on as many cores would wait for each other's threads. The half million objects of the collected tests stay as
 long as they run, so that Python's garbage collector, which takes half a second to look at them, need not look at them.
+
+With `--brief`, as `make quick` runs them, a test with many cases runs the first one, and hypothesis tries ten examples.
 """
 
 import gc
@@ -16,10 +18,32 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first kernel is imported
 pytest.register_assert_rewrite("solvers.contract")
 settings.register_profile("rankbench", deadline=None)
+settings.register_profile("brief", deadline=None, max_examples=10)
 settings.load_profile("rankbench")
 
 
 gc.disable()  # until the tests are collected
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --brief."""
+    parser.addoption("--brief", action="store_true", help="run the first case of each test, with ten examples each")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples hypothesis tries."""
+    if config.getoption("brief"):
+        settings.load_profile("brief")
+
+
+@pytest.hookimpl(trylast=True)  # after -m has chosen
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the first case of each test, if so asked."""
+    if config.getoption("brief"):
+        functions: dict[str, pytest.Item] = {}
+        for item in items:
+            functions.setdefault(item.nodeid.partition("[")[0], item)
+        items[:] = functions.values()
 
 
 def pytest_collection_finish() -> None:

@@ -281,6 +281,7 @@ def test_amounts_are_read_with_their_units():
     assert [options.bytes_of(text) for text in ("500M", "1.5G", "none")] == [500 * 2**20, 3 * 2**29, None]
 
 
+@pytest.mark.slow
 def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out"), "-q") == 0
     printed = capsys.readouterr()
@@ -290,6 +291,7 @@ def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
     assert printed.err == ""
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(monkeypatch, capsys, tmp_path):
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
@@ -389,6 +391,7 @@ def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypat
     assert "| data | metric | trials | global | sgd | leader |" in printed and "| NDCG@5 | 3 | " in printed.upper()
 
 
+@pytest.mark.slow
 def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
     out = str(tmp_path / "out")
     assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report") == 0
@@ -458,6 +461,7 @@ def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, 
     assert r"\textbackslash{}x1b[2J" in to_latex(sheet)
 
 
+@pytest.mark.slow
 def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('größe 日本')")
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--no-report"]
@@ -467,6 +471,7 @@ def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
     assert rb"gr\xf6\xdfe \u65e5\u672c" in done.stderr and done.stderr.isascii()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
 @pytest.mark.parametrize("more", [["-q"], ["--dry-run"]])
 def test_data_that_somebody_named_and_that_is_not_there_is_an_error(monkeypatch, capsys, tmp_path, named, more):
@@ -497,11 +502,13 @@ def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path)
     assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
 
 
+@pytest.mark.slow
 def test_table_of_trials_needs_some(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(results)) == 2
     assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(monkeypatch, capsys, tmp_path):
     solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
@@ -518,6 +525,7 @@ def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_
     assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
 
 
+@pytest.mark.slow
 def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(monkeypatch, capsys, tmp_path):
     solver = with_solver(tmp_path, "yield Step(ItemScores(np.ones(train.n_items) * (self.mode == 'b')))")
     data, out = "low-rank[users=20,items=60]", str(tmp_path / "out")
@@ -559,6 +567,7 @@ def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_
     assert "stopped; finished cells kept: 1; resume with: rankbench tune" in errors and errors.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", str(results)) == 0
     text = capsys.readouterr().out
@@ -581,6 +590,7 @@ def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, c
     assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
@@ -607,6 +617,7 @@ def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys,
     assert "tiny has no such run; rankbench status tiny --out results lists its runs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
     printed = capsys.readouterr().out
@@ -614,6 +625,7 @@ def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, resu
     assert "*NDCG@5* (`ndcg@5`): " in printed and RULES in printed
 
 
+@pytest.mark.slow
 def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     with_solver(tmp_path)
@@ -633,6 +645,7 @@ def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_wa
     assert rows[0]["measured"] == "0.5"
 
 
+@pytest.mark.slow
 def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
     assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 2
     assert "did you mean 'tiny'?" in capsys.readouterr().err
@@ -692,6 +705,7 @@ def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, 
     assert "  path = (must be given)" in out and "  separator = auto" in out
 
 
+@pytest.mark.slow
 def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
     commands = ["run", "tune", "list", "status", "report", "table", "compare", "verify", "doctor", "data"]
     for words in ([name] for name in commands):
@@ -702,6 +716,7 @@ def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
         assert "Example: rankbench data" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffered", ["", "1"])
 def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
     reading, writing = os.pipe()
@@ -858,6 +873,7 @@ def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, 
     assert (code, "--join" in capsys.readouterr().err) == (130, True)
 
 
+@pytest.mark.slow
 def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monkeypatch, tmp_path):
     cell = prepared(tmp_path, TINY).plan.cells[0]
     assert _using(cell).startswith("to use it: rankbench run ")
@@ -865,6 +881,7 @@ def test_the_best_solver_for_which_no_experiment_has_a_place_is_only_named(monke
     assert _using(cell) == f"the best: {cell.solver_text}"
 
 
+@pytest.mark.slow
 def test_the_best_solver_is_named_for_no_experiment_whose_data_it_cannot_learn_from(tmp_path):
     cell = prepared(tmp_path, TINY).plan.cells[0]
     unsuited = replace(cell, solver=SOLVERS.resolve("frsvm[rank=2]"))  # it needs item features, this data has none

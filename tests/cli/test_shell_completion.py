@@ -95,6 +95,7 @@ def test_what_is_no_name_is_left_to_the_shell(monkeypatch, capsys):
     assert offered(monkeypatch, capsys, "zsh", "rankbench run my/exp") == ["_files"]
 
 
+@pytest.mark.slow
 def test_a_completion_imports_nothing_that_takes_time():
     command = [sys.executable, "-X", "importtime", "-c", PROGRAM]
     environment = {**os.environ, **asking("bash", "rankbench list alts")}

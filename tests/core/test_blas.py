@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import numpy, scipy.linalg.blas
 from threadpoolctl import threadpool_info
@@ -18,6 +20,7 @@ print(within, threads())
 """
 
 
+@pytest.mark.slow
 def test_blas_has_one_thread_within_the_context_alone():
     told = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run([sys.executable, "-c", PROGRAM], env=told, capture_output=True, text=True, check=True)

@@ -72,6 +72,7 @@ def readers() -> Counter[str]:
     )
 
 
+@pytest.mark.slow
 def test_files_are_opened_by_one_door():
     """Who needs another way in says here why; most need `regular.opened` or `regular.content`."""
     assert dict(readers()) == {module: count for module, (count, _) in ELSEWHERE.items()}

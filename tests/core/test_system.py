@@ -172,6 +172,7 @@ print(rankbench.evaluate(rankbench.load(sys.argv[1]), split, ["pairwise-error"])
 )
 
 
+@pytest.mark.slow
 def test_what_trains_in_this_process_needs_neither_fork_nor_locks(tmp_path):
     """As on Windows, as far as this can be tried elsewhere."""
     command = [sys.executable, "-c", TRAINING, str(tmp_path / "model.npz")]

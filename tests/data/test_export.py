@@ -65,6 +65,7 @@ def test_what_is_read_back_has_the_hash_of_what_was_written(tmp_path, data, prot
 NASTY = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5).map(lambda text: text.rstrip("\0"))
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=40)
 @given(
     st.lists(NASTY, min_size=4, max_size=4, unique=True),

@@ -259,6 +259,7 @@ def test_the_density_is_the_share_of_pairs_compared_and_none_comes_twice(per_use
         assert len(np.union1d(view.better[rows], view.worse[rows])) <= per_user
 
 
+@pytest.mark.slow
 def test_every_pair_of_the_items_met_is_equally_likely_to_be_compared():
     view = draw(PartialOrders(users=20_000, items=4, per_user=4, density=0.34))  # 2 of 6 pairs
     low, high = np.minimum(view.better, view.worse), np.maximum(view.better, view.worse)
@@ -331,6 +332,7 @@ def test_noise_is_as_loud_as_it_says(source):
     assert np.std(loud.values - quiet.values) == pytest.approx(0.7, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["magnitudes[features=3]", "feature-low-rank", "arena[judges=50]"])
 def test_the_last_bits_do_not_depend_on_the_processor(name):
     """OpenBLAS chooses its kernels by the processor, and they sum in different orders."""

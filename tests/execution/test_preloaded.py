@@ -6,6 +6,8 @@ import sys
 from importlib.util import find_spec
 from multiprocessing import forkserver
 
+import pytest
+
 from rankbench.execution import isolation
 from rankbench.solvers import SOLVERS
 
@@ -24,6 +26,7 @@ with blas.one_blas_thread():
 """
 
 
+@pytest.mark.slow
 def test_the_fork_server_imports_every_solver_and_has_looked_for_blas_but_imports_nothing_that_draws():
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
     frozen, first, *_, unchanged, imported = done.stdout.splitlines()

@@ -124,6 +124,7 @@ def floor(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+@pytest.mark.slow
 def test_no_import_points_up():
     for path in MODULES:
         own = floor(module_name(path))
@@ -136,6 +137,7 @@ def test_no_solver_imports_another():
         assert not [name for name in imported(path) if name.startswith("rankbench.solvers")], path.name
 
 
+@pytest.mark.slow
 def test_records_import_nothing_that_forks_or_trains():
     program = (
         "import importlib, pkgutil, sys, rankbench.records as floor\n"
@@ -151,6 +153,7 @@ def test_records_import_nothing_that_forks_or_trains():
     assert not [name for name in done.stdout.split() if name.startswith("rankbench.solvers.")]
 
 
+@pytest.mark.slow
 def test_imports_make_no_circle():
     graph = {module_name(path): imported(path) - {module_name(path)} for path in MODULES}
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError
@@ -163,6 +166,7 @@ def length(function: ast.FunctionDef) -> int:
     return function.end_lineno - function.lineno - (first.end_lineno - first.lineno if told else 0)
 
 
+@pytest.mark.slow
 def test_every_module_says_what_it_is_and_every_function_fits_on_a_screen():
     for path in MODULES:
         tree = parsed(path)
@@ -216,6 +220,7 @@ def test_no_dictionary_of_just_anything_goes_from_function_to_function():
         assert module.rpartition("/")[2] in LOOSE or not loose(tree), module
 
 
+@pytest.mark.slow
 def test_a_store_has_one_maker_and_so_has_a_folder_of_results():
     assert calls_of("Store") == ["records/store.py"]
     assert sorted(calls_of("ResultsFolder")) == [
@@ -241,6 +246,7 @@ READERS = {  # who takes a text apart that names something: where the text comes
 }
 
 
+@pytest.mark.slow
 def test_names_are_taken_apart_at_the_door_and_nowhere_else():
     readers = set()
     for module, tree in trees().items():

@@ -68,6 +68,7 @@ def test_the_order_of_rows_and_the_form_of_files_change_no_digit(tmp_path):
     assert one.study.results[0].split == two.study.results[0].split
 
 
+@pytest.mark.slow
 def test_long_runs_in_parts_and_in_files_change_no_digit(monkeypatch, tmp_path):
     run, truth, _ = frames(2, users=300, steps=1)
     run = pandas.concat([run.iloc[::2], run.iloc[1::2]])  # no user stands in one place
@@ -156,6 +157,7 @@ def test_weights_of_users_give_the_tools_mean():
     assert pairs.good[0].value("GAUC") == pytest.approx(np.average(values, weights=weights), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     truth = frames(8, users=80)[1]
@@ -258,6 +260,7 @@ def test_two_files_of_one_name_need_names(tmp_path):
     assert len(rankbench.judge([f"one={paths[0]}", f"two={paths[1]}"], TRUTH).study.groups) == 2
 
 
+@pytest.mark.slow
 def test_a_million_tied_scores_are_judged_and_said():
     users, items = 1000, 1000
     run = pandas.DataFrame({"user": np.repeat(np.arange(users), items), "item": np.tile(np.arange(items), users),
@@ -275,6 +278,7 @@ def test_negative_relevances_gain_nothing_and_are_said():
     assert measured(found, "ndcg-linear@10") == pytest.approx(1 / np.log2(3), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_what_recommend_writes_is_judged(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

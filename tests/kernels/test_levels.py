@@ -104,6 +104,7 @@ def test_names_that_are_no_level_are_not_what_a_processor_has():
     assert not build_info.processor_has(level="x86-64-v9") and not build_info.processor_has(level="")
 
 
+@pytest.mark.slow
 def test_a_level_that_is_not_there_is_refused_in_one_line():
     found = at("x86-64-v9", "-m", "rankbench", "doctor")
     assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr

@@ -72,6 +72,7 @@ def test_a_stub_has_exactly_the_public_classes_and_constants(module):
     assert constants == {name for name, value in own.items() if name.isupper() and not callable(value)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("Cython") is None, reason="make lint runs the script, which needs Cython")
 def test_the_stubs_are_those_that_the_script_writes():
     done = subprocess.run(

@@ -76,6 +76,7 @@ def test_robust_errors_without_judges_are_those_of_the_likelihood_where_the_mode
     assert sandwich(fit, None, "comparisons", 0).errors == pytest.approx(own, rel=0.03)
 
 
+@pytest.mark.slow
 def test_robust_errors_of_rankings_and_the_bootstrap_agree():
     rng = np.random.default_rng(0)
     texts = [" > ".join(f"i{item}" for item in np.argsort(0.4 * np.arange(6) - rng.gumbel(size=6))) for _ in range(300)]
@@ -324,6 +325,7 @@ def test_leaderboards_that_cannot_be_compared():
         one.compare(board_of(drawn(), intervals="none"))
 
 
+@pytest.mark.slow
 def test_categories_have_leaderboards_of_their_own():
     rng = np.random.default_rng(0)
     votes = drawn()
@@ -341,6 +343,7 @@ def test_categories_have_leaderboards_of_their_own():
     assert board.to_html().count("<section>") == 3
 
 
+@pytest.mark.slow
 def test_files_of_a_leaderboard(tmp_path):
     board = leaderboard_of(arena_votes(ARENA, 0), Choices())
     for ending in ("csv", "md", "tex", "html", "png", "pdf", "svg"):

@@ -112,6 +112,7 @@ def test_ndcg_of_half_stars_is_that_of_scikit_learn(columns, k):
     assert measure(f"ndcg@{k}", truth, scores) == pytest.approx(ndcg_score([2**truth - 1], [scores], k=k), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3, 10])
 @pytest.mark.parametrize(
     ("ours", "theirs"),
@@ -282,6 +283,7 @@ def over_all_orders(truth, scores):
     return ratings(np.tile(truth, (len(orders), 1))), Table(scores + orders / (2 * len(truth)))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(rows(largest=7))
 @example(np.array([[0, 1, 2, 3, 4, 5, 5], [0, 0, 0, 0, 0, 0, 0]], float))

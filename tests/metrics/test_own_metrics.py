@@ -90,6 +90,7 @@ def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
         metric("gone.py:Mine")
 
 
+@pytest.mark.slow
 def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "first.py").write_text(FIRST)
     (tmp_path / "mine.toml").write_text(

@@ -120,6 +120,7 @@ def test_a_file_with_a_slope_that_is_no_scale_is_refused(model, tmp_path):
             rankbench.load(str(tmp_path / "bad.npz"))
 
 
+@pytest.mark.slow
 def test_the_diagram_and_the_table_are_written(model, split, tmp_path):
     found = rankbench.reliability(model, split, bins=4)
     for name in ("r.csv", "r.png", "r.svg"):

@@ -186,6 +186,7 @@ def made_elsewhere(named, folder):
     return subprocess.run(command, cwd=folder / "empty", capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_name_survives_being_pickled_and_its_record_can_be_made_in_another_process(tmp_path, monkeypatch):
     own(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -192,6 +192,7 @@ def test_what_a_user_has_set_is_not_tuned_and_penalties_of_sums_grow_with_the_co
     assert (low, high) == (0.01, 100.0)
 
 
+@pytest.mark.slow
 def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
     path = written(tmp_path)
     choice = choice_for(str(path), Wishes())

@@ -57,6 +57,7 @@ def told(run):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "starts"), [("falls", {30.0: None, 4.0: 30.0, 1.0: 4.0}), ("rises", {1.0: None, 4.0: 1.0, 30.0: 4.0})]
 )
@@ -105,6 +106,7 @@ def stopped_after(number):
     return tell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 11])
 def test_an_interrupted_search_gives_the_bits_of_one_that_was_not(tmp_path, number):
     experiment = along(tmp_path)
@@ -143,6 +145,7 @@ def test_a_trial_without_the_model_before_it_starts_from_nothing(tmp_path):
     assert first.result(weakest).start and not again.result(weakest).start
 
 
+@pytest.mark.slow
 def test_an_estimate_knows_that_trials_of_a_path_follow_each_other(tmp_path):
     """However many run at a time: as long as a search's trials one by one, and then a cell."""
     experiment = along(tmp_path)

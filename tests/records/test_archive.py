@@ -96,6 +96,7 @@ def test_an_archive_opens_as_a_folder_and_is_removed(tmp_path, parts, alone):
         assert there(plan, store_in(out)) == (4, 4)
 
 
+@pytest.mark.slow
 def test_what_is_written_is_always_the_same_bytes(tmp_path, parts):
     write(tmp_path / "a.zip", parts)
     write(tmp_path / "b.zip", dict(reversed(parts.items())))
@@ -207,6 +208,7 @@ def test_metadata_that_cannot_be_read_are_refused(tmp_path, parts, alone, conten
     assert "no archive of rankbench" in refused(path)
 
 
+@pytest.mark.slow
 def test_a_changed_a_missing_and_an_added_file_are_named(tmp_path, parts, alone):
     (name,) = [name for name in parts if "/plans/" in name]
     changed = zipped(tmp_path / "a.zip", {**parts, name: parts[name].replace(b'"seed": 0', b'"seed": 1')})
@@ -236,6 +238,7 @@ def test_a_metric_of_a_file_is_never_looked_for_by_its_name_alone(tmp_path, part
     assert "names the class '/usr/lib/evil Metric'" in refused(path)
 
 
+@pytest.mark.slow
 def test_an_archive_of_no_run_or_of_several_is_refused(tmp_path, parts, alone):
     (plan,) = [name for name in parts if "/plans/" in name]
     none = zipped(tmp_path / "a.zip", described(parts, **{plan: None}))
@@ -244,6 +247,7 @@ def test_an_archive_of_no_run_or_of_several_is_refused(tmp_path, parts, alone):
     assert "it holds 2 plans, not one" in refused(two)
 
 
+@pytest.mark.slow
 def test_arrays_that_would_be_larger_than_their_file_are_refused(tmp_path, parts, alone):
     name = next(name for name in parts if name.endswith(".npz"))
     bomb = io.BytesIO()
@@ -349,6 +353,7 @@ def content_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_file_of_results_that_cannot_be_read_is_named(tmp_path, parts, alone):
     name = next(name for name in parts if "/cells/" in name and name.endswith(".json"))
     for content in (b"{", b"\xff\xfe", b"[" * 100_000):

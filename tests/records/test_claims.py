@@ -269,6 +269,7 @@ def test_the_heartbeat_survives_a_file_server_that_is_away(folder, monkeypatch):
         assert not ours.lost
 
 
+@pytest.mark.slow
 def test_a_driver_that_stood_still_notices_and_leaves_the_new_claim_alone(folder, driver):
     frozen = driver(folder, 1)
     assert frozen.ask("take", "kept", "left") == ["kept", "left"]

@@ -410,6 +410,7 @@ def test_a_merge_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(tmp
     )
 
 
+@pytest.mark.slow
 def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, monkeypatch):
     kept(tmp_path / "a", tiny(repetitions=1))
     kept(tmp_path / "b", tiny(repetitions=1), machine=OTHER)

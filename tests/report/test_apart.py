@@ -24,6 +24,7 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_on_all_cores_the_same_is_written_as_on_one(tmp_path, monkeypatch):
     stored = results(tmp_path / "results")
     made = []
@@ -35,6 +36,7 @@ def test_on_all_cores_the_same_is_written_as_on_one(tmp_path, monkeypatch):
     assert len(made[0]) > 20
 
 
+@pytest.mark.slow
 def test_pieces_that_no_process_keeps_are_made_by_the_caller(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "usable_cores", lambda: 2)
     results(tmp_path / "results")
@@ -46,6 +48,7 @@ def test_pieces_that_no_process_keeps_are_made_by_the_caller(tmp_path, monkeypat
     assert (tmp_path / "report" / "tables" / "tiny-2.csv").is_file()
 
 
+@pytest.mark.slow
 def test_processes_keep_the_pieces_so_that_the_caller_makes_none(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "usable_cores", lambda: 2)
     made = []

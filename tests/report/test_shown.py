@@ -65,6 +65,7 @@ def test_a_result_that_changes_while_it_is_shown_is_shown_the_next_time(show, tm
     assert made and "0.6562" in str(found.sheet)
 
 
+@pytest.mark.slow
 def test_what_is_tuned_is_kept_too(tmp_path, monkeypatch):
     run = ran(tmp_path, tuned(repetitions=1))
     first = kept.shown(run.store, run.study())

@@ -127,6 +127,7 @@ def test_it_ends_where_lbfgs_ends_from_the_same_start(view, loss):
     assert objective <= 1.001 * lbfgs(solver, train, basis, users)
 
 
+@pytest.mark.slow
 def test_without_features_it_ends_where_nothing_falls_any_more():
     solver, train = FRSVM(rank=2, C=0.3, features="none", cg=30), VIEWS["levels"]()
     (basis, users, _), (last_basis, last_users, _) = run(solver, train, 200)

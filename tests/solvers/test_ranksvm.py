@@ -254,6 +254,7 @@ def with_words(seed: int = 0) -> View:
     return Ratings.from_triples(users, items, values, n_users=40, n_items=300, item_features=features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "private"), [(1.0, 1.0), (0.1, 2.0)])
 def test_the_stronger_preconditioner_saves_most_conjugate_gradients_and_ends_at_the_same_minimum(
     shared, private, monkeypatch

@@ -102,6 +102,7 @@ def test_what_drawn_items_stand_for_is_right_on_average(power, train):
     assert np.std(sums) > 0.1  # an estimate
 
 
+@pytest.mark.slow
 def test_another_optimiser_finds_nothing_much_below_the_end(train):
     solver = Softmax(rank=2, lam=0.05, step=0.5)
     *_, end = islice(solver.steps(train, np.random.default_rng(0)), 4000)
@@ -115,6 +116,7 @@ def test_another_optimiser_finds_nothing_much_below_the_end(train):
     assert found.fun == pytest.approx(end.objective(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_drawn_items_lead_to_nearly_the_same_objective(train):
     ends = []
     for negatives in (11, 8):

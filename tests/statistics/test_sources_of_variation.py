@@ -210,6 +210,7 @@ def test_what_is_needed_settles_it():
     assert again > 22
 
 
+@pytest.mark.slow
 def test_of_equal_solvers_hardly_any_group_has_a_worse_one():
     for k, repetitions in ((2, 3), (10, 3), (20, 1)):
         wrong = sum(WORSE in words(plain(k, repetitions, 100, seed)) for seed in range(100))
@@ -312,6 +313,7 @@ def test_five_data_sets_can_tell_the_first_of_three_from_the_last():
     assert over_data(values, "lower").ranks == (3, 2, 1)
 
 
+@pytest.mark.slow
 def test_of_alike_solvers_few_groups_have_a_difference_over_data_sets():
     rng = np.random.default_rng(10)
     wrong = sum(np.min(over_data(rng.normal(size=(4, 6)), "higher", seed).p) < 0.05 for seed in range(60))

@@ -96,6 +96,7 @@ def test_pairs_are_judged_together():
     assert not {WORSE, BETTER} & {found[two, one].word for one, two in combinations(range(3), 2)}
 
 
+@pytest.mark.slow
 def test_of_equal_solvers_hardly_any_pair_is_called_different():
     wrong = 0
     for seed in range(60):
@@ -140,6 +141,7 @@ def test_wrong_samples_are_refused():
         between({0: drawn(0), 1: drawn(1, users=30)}, "higher")
 
 
+@pytest.mark.slow
 def test_what_more_repetitions_would_show_is_what_they_show():
     """A difference stated for ten repetitions, judging by three, is found in about four of five draws of ten."""
     stated = np.median([power({0: moved(seed, 0, 3), 1: moved(seed, 1, 3)}, "higher", (10,))[0] for seed in range(60)])
@@ -180,6 +182,7 @@ def test_tiers_and_chances_to_come_first():
     assert sum(one.first[0] for one in found.values()) == pytest.approx(1) and found["c"].first[0] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [3, 10])
 def test_the_interval_of_a_chance_covers_the_true_one(repetitions):
     """The chance that the first is better in a new draw of 60 users and one repetition, of moved means."""

@@ -187,6 +187,7 @@ def test_a_separator_that_cannot_be_is_refused(write, sep, message):
     assert "say the same thing" in refused(write(lines(ROWS)), sep=";", separator="comma")
 
 
+@pytest.mark.slow
 def test_ids_with_leading_zeros_stay_apart_from_those_without(write):
     assert triples(view_of(OwnRatings(write("007,1,5\n7,1,3\n")))) == [("007", "1", 5.0), ("7", "1", 3.0)]
     padded = "1,10,4.5,0123\n1,20,3,05\n7,10,1,00\n"  # zeros in a column that is not read change nothing
@@ -203,6 +204,7 @@ def test_control_characters_are_refused_with_their_line(write, letter):
         assert "own.csv, line 4" in refused(write(lines(TEXTS) + row))
 
 
+@pytest.mark.slow
 def test_a_control_character_is_found_far_behind_the_lines_that_are_read_first(write):
     many = "".join(f"{user}::1::5\n" for user in range(100_000))
     assert "line 100001: control character" in refused(write(many + "1::2::3::\x1b\n"))

@@ -134,6 +134,7 @@ def test_where_a_row_may_go_on_in_another_piece_the_file_is_parsed_as_a_whole(wr
         assert outcome(file, layout) == as_a_whole
 
 
+@pytest.mark.slow
 @given(st.text('01,\n\r"x\x00\x01 \ufeff', max_size=300), st.integers(8, 60), st.booleans(), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_in_pieces_any_text_reads_or_fails_as_it_does_as_a_whole(tmp_path_factory, text, size, strict, quoted):
@@ -226,6 +227,7 @@ def test_ids_of_64_bits_and_numbers_to_the_last_bit(write):
     assert values == [0.1, -9.95, 5e-324, 1.7976931348623157e308]
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_first_of_many_pieces_are_read_and_checked_too(write):
     rows = [f"{row},{row % 7},{row % 5 + 1}\n" for row in range(150_000)]
     users, items, values = columns(read(write("".join(rows)), CSV))
@@ -267,6 +269,7 @@ TRIPLES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(TRIPLES, st.sampled_from([",", "\t", "::", ";"]), st.sampled_from(["\n", "\r\n", "\n\n"]))
 def test_what_is_written_is_what_is_read(folder, rows, separator, end):

@@ -80,6 +80,7 @@ def test_a_duration_is_spelled_out(seconds, text):
     assert spelled(seconds) == text
 
 
+@pytest.mark.slow
 def test_a_report_says_how_long_its_experiments_took(study, tmp_path):
     found = study(("03:00:10", 10.0), ("03:00:12", 10.0))
     told = {fact.name: fact.lines for fact in facts(found)}

@@ -45,6 +45,7 @@ def test_what_is_asked_of_a_study_is_computed_once_however_many_others_are_asked
     assert len({id(found) for found in before}) == 7
 
 
+@pytest.mark.slow
 def test_answers_are_kept_no_longer_than_their_study(study):
     answers = cached_by_study(lambda study: {study.notes})
     one = replace(study(), notes=("gone",))

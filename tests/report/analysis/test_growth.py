@@ -176,6 +176,7 @@ def test_growth_from_one_size_to_another_is_not_drawn(study):
     assert worth_drawing(study(data=tuple(map(of_users, USERS[:2])))) is None
 
 
+@pytest.mark.slow
 def test_the_figure_has_seconds_and_memory_on_logarithmic_axes(study, tmp_path):
     found = study()
     drawn = drawing(found)
@@ -196,6 +197,7 @@ def test_results_that_did_not_end_well_leave_no_figure_and_no_table(study):
     assert drawing(nothing) is None and exponent_sheet(nothing) is None and asked_tables(nothing) == []
 
 
+@pytest.mark.slow
 def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch, capsys):
     study()
     folder = ResultsFolder(tmp_path, print)
@@ -335,6 +337,7 @@ def test_the_data_that_stay_apart_from_the_axis_have_lines_of_their_own(study):
     assert [panel.title for panel in drawing(found).panels] == titles
 
 
+@pytest.mark.slow
 def test_what_was_found_is_a_difference_from_the_theory(study, tmp_path):
     study(differences="- Set-up hides the growth.")
     write_report(ResultsFolder(tmp_path, print), print, tmp_path / "report")

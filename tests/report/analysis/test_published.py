@@ -52,6 +52,7 @@ def legend(study):
     return [line.name for line in drawing(study).panels[0].beside]
 
 
+@pytest.mark.slow
 def test_what_was_published_on_other_data_says_so_wherever_it_stands(study, tmp_path):
     found = study(of_sgd("ml-1m"))
     assert notes(found)[0] == f"Published on ml-1m, measured here on {HERE}: for orientation only."

@@ -92,6 +92,7 @@ def test_scripts_find_the_threads_among_the_settings(study):
     assert [line["settings"].rpartition(",")[2] for line in found] == ["threads=1", "threads=3"] * 2
 
 
+@pytest.mark.slow
 def test_the_figure_has_a_line_per_solver_and_its_bound_beside_it(study, tmp_path):
     drawn = drawing(study())
     (panel,) = drawn.panels

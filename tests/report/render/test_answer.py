@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from helpers import around, made_up, prepared, ran, tiny
 
 from rankbench.execution.retraining import best_of
@@ -11,6 +12,7 @@ from rankbench.report.rows import rows
 ALIKE = tuple(f"mf[rank={rank}, lam={lam}]" for rank in (1, 2, 3) for lam in (1, 2))
 
 
+@pytest.mark.slow
 def test_solvers_whose_open_verdicts_the_same_would_settle_share_a_clause(tmp_path):
     study = ran(tmp_path, tiny(solvers=ALIKE, repetitions=3)).study()
     own = [

@@ -62,6 +62,7 @@ def test_functions_are_chosen_by_their_numbers(study):
         chosen(found, [3])
 
 
+@pytest.mark.slow
 def test_the_drawing_is_the_same_bytes_each_time(study, tmp_path):
     (found,) = bases(study)
     for name in ("one", "two"):
@@ -76,6 +77,7 @@ def test_the_page_lists_them(study):
     assert "function 1: + war, drama; - comedy, noir" in page([Section(study, "tiny")])
 
 
+@pytest.mark.slow
 def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, capsys):
     lines = [f"{user},{item},{(user * item + item) % 5}" for user in range(6) for item in range(8)]
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines, ""]))
@@ -100,6 +102,7 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
     assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too
 
 
+@pytest.mark.slow
 def test_the_report_draws_them_and_shows_the_picture(study, tmp_path):
     write_report(ResultsFolder(tmp_path, silent), silent)
     assert colours(tmp_path / "report" / "figures" / "tiny-basis.png") > 1
