@@ -7,6 +7,7 @@ under `[full]` replace those of the quick profile when `--full` is given.
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -277,8 +278,14 @@ def _value(file: str, key: str, value: object) -> Any:
 def _check_texts(place: str, cls: type, table: Mapping[str, Any]) -> None:
     """Raise an error if a text is not written as one: TOML knows numbers and dates too."""
     for key, value in table.items():
-        if get_type_hints(cls).get(key) in _TEXTS and not isinstance(value, str):
+        if key in _texts_of(cls) and not isinstance(value, str):
             raise UserError(f'{key} must be a text: {key} = "..."', subject=place)
+
+
+@cache
+def _texts_of(cls: type) -> frozenset[str]:
+    """The fields of a record that are texts."""
+    return frozenset(name for name, hint in get_type_hints(cls).items() if hint in _TEXTS)
 
 
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
