@@ -309,6 +309,10 @@ def builder() -> "type[build_ext]":
     from setuptools.command.build_ext import build_ext
 
     class Build(build_ext):
+        def finalize_options(self) -> None:
+            super().finalize_options()
+            self.parallel = self.parallel or os.cpu_count()  # an option of setup() is lost where pip builds in place
+
         def build_extension(self, ext: "Extension") -> None:
             here, wanted = Path(self.get_ext_filename(ext.name)), Path(self.get_ext_fullpath(ext.name))
             newest = max(Path(name).stat().st_mtime for name in [*ext.sources, *ext.depends])
@@ -333,7 +337,8 @@ def main() -> None:
         kernels = translated([*asked, runtime(asked[0])], given)
         kernels += at_levels(kernels)
         commands["build_ext"] = builder()
-    setup(ext_modules=kernels, cmdclass=commands, options={"build_ext": {"parallel": os.cpu_count()}})
+    kernels.sort(key=lambda kernel: Path(kernel.sources[0]).stat().st_size, reverse=True)  # so that none is last alone
+    setup(ext_modules=kernels, cmdclass=commands)
 
 
 if __name__ == "__main__":  # so it is for pip too; a test loads this file and builds nothing

@@ -199,3 +199,10 @@ def test_c_code_that_is_there_and_made_of_these_files_is_not_made_again(setup_py
     assert made() == [["pyx/solvers/sgd.pyx"]] == [asked]
     change_a_byte(Path("pyx/shared/draws.pxd"))
     assert made() == [["pyx/solvers/sgd.pyx"]] == [asked]
+
+
+def test_kernels_are_compiled_on_all_cores_however_the_command_is_made(setup_py):
+    setuptools = pytest.importorskip("setuptools")
+    command = setup_py.builder()(setuptools.Distribution())
+    command.ensure_finalized()
+    assert command.parallel == os.cpu_count()
