@@ -33,7 +33,7 @@ WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
 COMMITS ?= HEAD^!
 BIN := .venv/bin
-INSTALL ?= $$(cat .venv/.installer)
+INSTALL = $$(cat .venv/.installer)
 TOOLS := .venv/tools/bin
 LOCK := $(TOOLS)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-annotate \
     --custom-compile-command "make lock"

@@ -40,6 +40,7 @@ LONGER = (  # vectors longer than a register of any level, with and without a re
     "sgd[rank=64]",
     "sgd[rank=21,loss=logistic]",
 )
+WIDER = ("ranksvm-joint", "ranksvm-separate", "ranksvm-var", "svrank")  # which learn from rows of features
 
 
 def scores() -> dict[str, str]:
@@ -47,6 +48,8 @@ def scores() -> dict[str, str]:
     longer = split(load("low-rank[users=60,items=80,per_user=40]"), "n-per-user[n=20,least=5]")
     given = {f"{text} on {name}": (text, problem(name)) for name, texts in CASES.items() for text in texts}
     given |= {text: (text, longer) for text in LONGER}
+    wider = split(load("feature-low-rank[users=20,items=60,features=21,rank=3,per_user=20]"), "entries[test=0.2]")
+    given |= {text: (text, wider) for text in WIDER}
     with one_blas_thread():
         return {name: scores_of(text, parts) for name, (text, parts) in given.items() if not absent(text)}
 
