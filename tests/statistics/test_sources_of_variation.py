@@ -131,6 +131,18 @@ def test_hits_drawn_anew_in_each_repetition_count_as_more_trials_than_there_are_
     assert mean_of_users(drawn, limits=(0, 1)).high < 0.025 < stats.binomtest(0, 50).proportion_ci().high
 
 
+def test_few_repetitions_leave_as_many_trials_as_korn_and_graubard_say():
+    values = np.zeros((3, 40))
+    values[0, :6] = values[1, 6:8] = 1
+    share, spread = values.mean(), variation(linear(values))
+    lost = stats.t.ppf(0.975, 39) / (spread.reach(stats.norm.ppf(0.975)) / spread.error)
+    trials = share * (1 - share) / spread.error**2 * lost**2
+    assert lost < 0.9
+    assert mean_of_users(values, limits=(0, 1)).high == pytest.approx(
+        stats.beta.ppf(0.975, share * trials + 1, trials * (1 - share))
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "word"),
     [
