@@ -10,9 +10,9 @@
 #              airspeed velocity come along, as build/docs/benchmarks, where something was timed
 # make stubs   write the stubs of the kernels, rankbench/kernels/*/*.pyi, from their signatures
 # make bench   time HEAD with airspeed velocity; or the last commits: make bench COMMITS=HEAD~20..HEAD
+#              or count instructions, which other work does not change: make bench BENCHMARKS=instructions (needs valgrind)
 # make bench-pages  the pages of airspeed velocity about what `make bench` has timed: asv_benchmarks/html, without a network
 # make bench-compare  say what got slower since another commit, by instructions and by time: make bench-compare BASE=main
-# make bench-history  draw how speed changed over the last commits, into reports/speed.md: make bench-history ARGS="--last 8"
 # make roof    how near each hot kernel comes to what this machine can do: make roof ARGS="--to reports/speed.md"
 # make peers   compare with other libraries, side by side in one process
 # make locked  install the versions of .ci/lock, whose files must have the hashes there, instead of the newest
@@ -32,6 +32,7 @@ JOBS ?= 1
 WORKERS ?= $(shell cores=$$(nproc); echo $$((cores > 4 ? cores : 4)))
 BASE ?= main
 COMMITS ?= HEAD^!
+BENCHMARKS ?= ^(?!instructions)
 BIN := .venv/bin
 INSTALL = $$(cat .venv/.installer)
 TOOLS := .venv/tools/bin
@@ -52,7 +53,7 @@ export UV_LINK_MODE = copy
 # Hundreds of processes start in the tests and in a run: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare bench-history roof peers locked lock audit reproduce clean
+.PHONY: run quick test trust coverage kernel-coverage test-packaging lint stubs bench bench-compare roof peers locked lock audit reproduce clean
 
 run: .venv/.extra-data
 	$(BIN)/python -m rankbench run all $(ARGS)
@@ -113,7 +114,7 @@ stubs: .venv/.extra-lint
 
 bench: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv machine --yes
-	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr '$(COMMITS)' $(ARGS)
+	cd asv_benchmarks && ../$(BIN)/python -m asv run --quick --show-stderr --bench '$(BENCHMARKS)' '$(COMMITS)' $(ARGS)
 
 bench-pages: .venv/.extra-bench
 	cd asv_benchmarks && ../$(BIN)/python -m asv publish
@@ -121,9 +122,6 @@ bench-pages: .venv/.extra-bench
 
 bench-compare: .venv/.extra-bench
 	$(BIN)/python asv_benchmarks/compare $(BASE) $(ARGS)
-
-bench-history: .venv/.extra-bench
-	$(BIN)/python asv_benchmarks/compare/history.py --to reports/speed.md $(ARGS)
 
 roof: .venv/.package
 	$(BIN)/python asv_benchmarks/roof $(ARGS)

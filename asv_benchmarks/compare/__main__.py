@@ -91,7 +91,7 @@ def main() -> None:
     if options.only != "time":
         if lacking := missing():
             sys.exit(f"instructions are counted by {lacking}; --only time does without")
-        before, now = side_by_side(lambda tree: counted(tree, names), trees)
+        before, now = side_by_side(lambda tree: counted(environment(tree), names), trees)
         lines, worse = told(by_count(before, now, options.more), "instructions", len(now))
         print("\n".join(lines), flush=True)
         slower |= worse

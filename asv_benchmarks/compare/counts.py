@@ -10,9 +10,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-
-from trees import environment
 
 CASES = Path(__file__).parent / "cases.py"
 MARKS = """
@@ -30,13 +29,13 @@ def missing() -> str:
     return "" if shutil.which("valgrind") else "valgrind (on Debian: apt-get install valgrind)"
 
 
-def counted(tree: Path, names: list[str]) -> dict[str, int]:
-    """By case, the instructions of one call with the kernels of this tree; cases that cannot run are left out."""
+def counted(environment: Mapping[str, str], names: list[str]) -> dict[str, int]:
+    """By case, the instructions of one call in a process with this environment; cases that cannot run are left out."""
     with tempfile.TemporaryDirectory() as folder:
         marks = _compiled(Path(folder))
         callgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
         command = [*callgrind, sys.executable, str(CASES), "count", str(marks), *names]
-        done = subprocess.run(command, env=environment(tree), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"callgrind ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return dict(found for path in Path(folder).glob("out.*") if (found := parsed(path.read_text())))

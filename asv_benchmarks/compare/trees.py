@@ -15,6 +15,7 @@ from build_wheel import copy_built
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "compare"
+ONE_THREAD = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def commit_of(name: str) -> str:
@@ -64,5 +65,4 @@ def _build(folder: Path, commit: str) -> None:
 
 def environment(tree: Path) -> dict[str, str]:
     """The environment of a process that imports the rankbench of this tree, with one thread and fixed hashes."""
-    one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {**os.environ, **one_thread, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1"}
+    return {**os.environ, **ONE_THREAD, "PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1"}

@@ -16,6 +16,72 @@ from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
 
+cdef extern from *:
+    """
+    #include <string.h>
+
+    #ifdef __AVX__
+    typedef double rankbench_four_products __attribute__((vector_size(32)));
+
+    static inline rankbench_four_products rankbench_multiplied(const double *x, const double *y) {
+        rankbench_four_products a, b;
+        memcpy(&a, x, sizeof a);
+        memcpy(&b, y, sizeof b);
+        return a * b;
+    }
+
+    #ifdef __clang__
+    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+    #else
+    typedef long long rankbench_four_places __attribute__((vector_size(32)));
+    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shuffle(a, b, (rankbench_four_places){i, j, k, l})
+    #endif
+    #endif
+
+    /* The inner products of four pairs of vectors, each summed over the coordinates in order. With wider instructions
+       four coordinates of each pair are multiplied at once, and turned such that a lane holds what one pair adds. */
+    static inline void rankbench_four_in_order(
+        const double *const *x, const double *const *y, Py_ssize_t n, double *out
+    ) {
+        Py_ssize_t k = 0;
+        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    #ifdef __AVX__
+        rankbench_four_products sums = {0}, p, q, r, s, even, odd, other_even, other_odd;
+        for (; k + 4 <= n; k += 4) {
+            p = rankbench_multiplied(x[0] + k, y[0] + k);
+            q = rankbench_multiplied(x[1] + k, y[1] + k);
+            r = rankbench_multiplied(x[2] + k, y[2] + k);
+            s = rankbench_multiplied(x[3] + k, y[3] + k);
+            even = RANKBENCH_OF_TWO(p, q, 0, 4, 2, 6);
+            odd = RANKBENCH_OF_TWO(p, q, 1, 5, 3, 7);
+            other_even = RANKBENCH_OF_TWO(r, s, 0, 4, 2, 6);
+            other_odd = RANKBENCH_OF_TWO(r, s, 1, 5, 3, 7);
+            sums += RANKBENCH_OF_TWO(even, other_even, 0, 1, 4, 5);
+            sums += RANKBENCH_OF_TWO(odd, other_odd, 0, 1, 4, 5);
+            sums += RANKBENCH_OF_TWO(even, other_even, 2, 3, 6, 7);
+            sums += RANKBENCH_OF_TWO(odd, other_odd, 2, 3, 6, 7);
+        }
+        a = sums[0];
+        b = sums[1];
+        c = sums[2];
+        d = sums[3];
+    #endif
+        for (; k < n; k++) {
+            a += x[0][k] * y[0][k];
+            b += x[1][k] * y[1][k];
+            c += x[2][k] * y[2][k];
+            d += x[3][k] * y[3][k];
+        }
+        out[0] = a;
+        out[1] = b;
+        out[2] = c;
+        out[3] = d;
+    }
+    """
+    void four_in_order "rankbench_four_in_order" (
+        const double **x, const double **y, Py_ssize_t n, double *out
+    ) noexcept nogil
+
 cdef enum:
     _STRIP = 64  # columns packed at a time, for all rows
     _NARROW = 8  # the same where there are few columns, as of factors of low rank
@@ -74,14 +140,19 @@ def pairs(
     agree("columns of rows", rows.shape[1], columns.shape[1])
     agree("chosen", chosen.shape[0], out.shape[0])
     agree("asked", asked.shape[0], out.shape[0])
-    cdef Py_ssize_t rank = columns.shape[1], n = out.shape[0], whole = n - n % 4, pair
+    cdef Py_ssize_t rank = columns.shape[1], n = out.shape[0], whole = n - n % 4, pair, k
     if rank == 0 or n == 0:
         out[:] = 0.0
         return
     cdef Table left = _table(rows), right = _table(columns)
+    cdef const double *x[4]
+    cdef const double *y[4]
     with nogil:
         for pair in range(0, whole, 4):
-            _four_pairs(left, &chosen[pair], right, &asked[pair], rank, &out[pair])
+            for k in range(4):
+                x[k] = _row(left, chosen[pair + k])
+                y[k] = _row(right, asked[pair + k])
+            four_in_order(x, y, rank, &out[pair])
         for pair in range(whole, n):
             out[pair] = _in_order(_row(left, chosen[pair]), _row(right, asked[pair]), rank)
 
@@ -118,28 +189,6 @@ cdef Table _table(const double[:, :] rows) except *:
 
 cdef inline const double *_row(Table table, Py_ssize_t row) noexcept nogil:
     return <const double *> (table.first + row * table.step)
-
-
-cdef void _four_pairs(
-    Table rows, const int32_t *chosen, Table columns, const int32_t *asked, Py_ssize_t rank, double *out
-) noexcept nogil:
-    """The inner products of four pairs of rows, each summed over its coordinates in order."""
-    cdef const double *left[4]
-    cdef const double *right[4]
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
-    cdef Py_ssize_t j, k
-    for j in range(4):
-        left[j] = _row(rows, chosen[j])
-        right[j] = _row(columns, asked[j])
-    for k in range(rank):
-        a = a + left[0][k] * right[0][k]
-        b = b + left[1][k] * right[1][k]
-        c = c + left[2][k] * right[2][k]
-        d = d + left[3][k] * right[3][k]
-    out[0] = a
-    out[1] = b
-    out[2] = c
-    out[3] = d
 
 
 cdef double _in_order(const double *x, const double *y, Py_ssize_t n) noexcept nogil:

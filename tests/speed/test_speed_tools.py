@@ -61,32 +61,6 @@ def _compare_program(tool):
     return module
 
 
-@pytest.fixture
-def history(tool):
-    """Three commits: one case got slower, one did not change, and one is not in the first commit."""
-    made = tool("history").Point
-    return [
-        made("aaa", "2026-01-01", "first", {"same": 1.0, "slower": 1.0}, {}),
-        made("bbb", "2026-01-02", "second", {"same": 1.01, "slower": 1.0, "new": 1.0}, {"same": 1.0, "slower": 1.0}),
-        made("ccc", "2026-01-03", "third", {"same": 1.0, "slower": 1.21, "new": 1.0}, {"same": 1.0, "slower": 1.44}),
-    ]
-
-
-def test_a_history_lists_the_cases_that_changed(tool, history):
-    program = tool("history")
-    assert program.changed(history) == ["slower"]
-    text = program.section(history, 3)
-    assert "| `slower` | 1.00 | 1.00 | 1.21 |" in text
-    assert "| `ccc` | 2026-01-03 | third | 1.066 | 1.20 |" in text  # the geometric means
-    assert "| `aaa` | 2026-01-01 | first | 1.000 | - |" in text
-    assert "2 of 3 benchmarks took the same number of instructions" in text
-
-
-def test_a_history_is_drawn(tool, history, tmp_path):
-    tool("history").draw(history, tmp_path / "deep" / "figure.png")
-    assert (tmp_path / "deep" / "figure.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_a_section_of_a_page_is_added_and_then_replaced_and_the_others_are_kept(tool, tmp_path):
     with_section, page = tool("pages").with_section, tmp_path / "speed.md"
     assert with_section(page, "Roof", "First.") == f"{tool('pages').HEADS['speed.md']}\n## Roof\n\nFirst.\n"
