@@ -1,0 +1,44 @@
+"""`pytest --brief`, as `make quick` calls it: the first case of each test, with few examples."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = """
+import pytest
+from hypothesis import given, settings, strategies
+
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 2, 3])
+def test_cases(n):
+    pass
+
+class TestKind:
+    @pytest.mark.parametrize("n", [4, 5])
+    def test_cases(self, n):
+        pass
+
+@given(strategies.integers())
+def test_examples(n):
+    assert settings().max_examples == EXAMPLES
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "examples"),
+    [
+        ((), ["test_cases[1]", "test_cases[2]", "test_cases[3]", "test_cases[4]", "test_cases[5]", "test_examples"], 100),
+        (("--brief",), ["test_cases[1]", "test_cases[4]", "test_examples"], 10),
+        (("--brief", "-m", "not slow"), ["test_cases[2]", "test_cases[4]", "test_examples"], 10),
+    ],
+)
+def test_the_first_case_that_is_chosen_stands_for_all(tmp_path, words, kept, examples):
+    shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    (tmp_path / "test_it.py").write_text(CASES.replace("EXAMPLES", str(examples)))
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert [line.split()[0].rpartition("::")[2] for line in done.stdout.splitlines() if " PASSED" in line] == kept
