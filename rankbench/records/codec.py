@@ -134,16 +134,16 @@ def _read(value: Any) -> Any:
 
 def _refuse_unknown(cls: type[Dataclass], value: object) -> None:
     """Raise an error if a table has a name that its class has no field for, which msgspec would pass over."""
-    for entry in value if type(value) is tuple else (value,):
-        if type(entry) is tuple:
+    if type(value) is tuple:
+        for entry in value:
             _refuse_unknown(cls, entry)
-        elif type(entry) is dict:
-            names, inner = _classes_within(cls)
-            if not names >= entry.keys():
-                raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, entry.keys() - names))!r}")
-            for name, below in inner:
-                if type(entry.get(name)) in (dict, tuple):
-                    _refuse_unknown(below, entry[name])
+    elif type(value) is dict:
+        names, inner = _classes_within(cls)
+        if not names >= value.keys():
+            raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, value.keys() - names))!r}")
+        for name, below in inner:
+            if name in value:
+                _refuse_unknown(below, value[name])
 
 
 class _Single:
