@@ -193,7 +193,7 @@ CASES = (
         "inner products at ratings, rank 52",
         "rating",
         partial(_entries, "inner_products", 52),
-        "152 instructions, of which 36 go with the rank",
+        "101 instructions, of which 36 go with the rank",
     ),
     Case(
         "smc rank 50",

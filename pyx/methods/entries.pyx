@@ -16,13 +16,12 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.lanes cimport LANES, dot, dot_any, dot_rows_at, read_ahead
+from rankbench.kernels.shared.lanes cimport LANES, dot_any, dot_rows_at
 from rankbench.kernels.shared.losses cimport Loss, Tangent, known_loss, tangent_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
 
 cdef enum:
-    _AHEAD = 4  # rows of factors that are on their way while one is worked on
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
 
 cdef struct Mentions:
@@ -206,17 +205,12 @@ cdef void _row_inner(
 
     Rows of whole lanes need no tail, and rows that are `far`, beyond the caches, are asked for ahead.
     """
-    cdef Py_ssize_t entry, first = entries.indptr[row], end = entries.indptr[row + 1]
+    cdef Py_ssize_t first = entries.indptr[row], end = entries.indptr[row + 1]
     cdef const int32_t *columns = entries.columns
     if rank % LANES:
         _inner_with_tails(columns, first, end, left, right, rank, out)
-    elif far:
-        for entry in range(first, end):
-            if entry + _AHEAD < end:
-                read_ahead(right + columns[entry + _AHEAD] * rank, rank)
-            out[entry] = dot(left, right + columns[entry] * rank, rank)
     else:
-        dot_rows_at(left, right, columns + first, end - first, rank, out + first)
+        dot_rows_at(left, right, columns + first, end - first, rank, far, out + first)
 
 
 cdef void _inner_with_tails(

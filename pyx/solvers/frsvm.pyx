@@ -240,7 +240,7 @@ cdef void _score(
         first = blocks.rows.indptr[task] + starts[task]
         dot_rows_at(
             users + task * rank, factors, blocks.rows.columns + first, starts[tasks + task] - starts[task], rank,
-            out + first,
+            False, out + first,
         )
 
 

@@ -178,7 +178,7 @@ cdef double _close(
     """
     cdef double best, robust, loss = 0.0
     cdef Py_ssize_t k, row, place, n = own.n
-    dot_rows_at(u, items, own.candidates, n, rank, powers)
+    dot_rows_at(u, items, own.candidates, n, rank, False, powers)
     best = powers[0]
     for k in range(n):
         best = max(best, powers[k])
