@@ -71,7 +71,7 @@ def described(parts, **changes):
 
 def zipped(path, files, **attributes):
     """A zip file of these pairs of names (or entries) and contents, whatever they are."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, content in files.items() if isinstance(files, dict) else files:
             archive.writestr(name, content)

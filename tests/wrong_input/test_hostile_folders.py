@@ -286,7 +286,7 @@ def with_entry(name, content=b"x", mode=0o100644, described=True):
             about = json.loads(files[METADATA])
             about["@graph"].append({"@id": name, "sha256": sha256_of(content)})
             files[METADATA] = json.dumps(about).encode()
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
             for other, part in files.items():
                 file.writestr(other, part)
             file.writestr(entry(name, mode), content, zipfile.ZIP_DEFLATED)
@@ -307,7 +307,7 @@ def with_part(name, content):
                 if node["@id"].endswith(own):
                     node["sha256"] = sha256_of(files[own])
             files[METADATA] = json.dumps(about).encode()
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
             for other, part in files.items():
                 file.writestr(other, part)
 
