@@ -16,18 +16,17 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))  # RankBoost's prob
 sys.path.insert(0, str(Path(__file__).parents[1]))  # asv's benchmarks
 sys.path.insert(0, str(Path(__file__).parent))
 
-import descents
-import orders
-import products
+import descents  # noqa: F401  whose cases are known then
+import orders  # noqa: F401
+import products  # noqa: F401
 from loops import compiled
 from machine import Meter, described
 from pages import with_section
+from ready import CASES
 from shares import as_csv, lines, section, table
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.kernels import build_info
-
-CASES = (*descents.CASES, *products.CASES, *orders.CASES)
 
 
 def options(words: list[str]) -> argparse.Namespace:

@@ -1,9 +1,7 @@
 """Cases of updates of factors, comparison by comparison."""
 
-from functools import partial
-
 import numpy as np
-from ready import DOUBLE, Case, Ready, all_pairs, drawn_pairs, factors, ratings, steps_of
+from ready import DOUBLE, Ready, all_pairs, case, drawn_pairs, factors, ratings, steps_of
 
 from rankbench.distributed.in_process import InProcess
 from rankbench.kernels.methods.pairwise import DescentFactors
@@ -17,7 +15,9 @@ from rankbench.solvers.sgd import SGD
 _DRAWN = "kept for comparison: each update takes a record from anywhere, and nothing is prefetched"
 
 
-def _sgd(rank: int, share: float) -> Ready:
+@case("sgd rank 10", "update", "216 instructions, of which 80 go with the rank and 40 draw the order", rank=10)
+@case("sgd rank 64", "update", "563 instructions, of which 430 go with the rank", rank=64)
+def _sgd(share: float, rank: int) -> Ready:
     train, width = drawn_pairs(share), whole_lanes(rank)
     call, _ = steps_of(SGD(rank), train)
     n = len(train)
@@ -25,7 +25,9 @@ def _sgd(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 8 * n, DOUBLE * (width + 1) * train.n_items)
 
 
-def _bpr(rank: int, share: float) -> Ready:
+@case("bpr rank 10", "update", "560 instructions, of which 170 draw the negative", rank=10)
+@case("bpr rank 64", "update", "940 instructions and 2 mispredicted branches", rank=64)
+def _bpr(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     call, _ = steps_of(BPR(rank), train)
     n = len(train)
@@ -52,7 +54,9 @@ def _itself(part: Part) -> Part:
     return part
 
 
-def _altsvm(rank: int, share: float) -> Ready:
+@case("altsvm rank 10, items", "update", "169 instructions, of which 53 go with the rank", rank=10)
+@case("altsvm rank 100, items", "update", "595 instructions and 4 mispredicted branches", rank=100)
+def _altsvm(share: float, rank: int) -> Ready:
     state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
 
@@ -72,7 +76,14 @@ def _altsvm(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, {"rank": width}, state.plan.records.nbytes, state.items.nbytes)
 
 
-def _altsvm_users(rank: int, share: float) -> Ready:
+@case("altsvm rank 10, users", "update", "179 instructions, of which 51 go with the rank", rank=10)
+@case(
+    "altsvm rank 100, users",
+    "update",
+    "671 instructions, of which 535 go with the rank, and 5 mispredicted branches",
+    rank=100,
+)
+def _altsvm_users(share: float, rank: int) -> Ready:
     state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
 
@@ -92,7 +103,9 @@ def _altsvm_users(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 12 * n, state.items.nbytes)
 
 
-def _altsvm_random(rank: int, share: float) -> Ready:
+@case("altsvm rank 10, items, random order", "update", _DRAWN, rank=10)
+@case("altsvm rank 100, items, random order", "update", _DRAWN, rank=100)
+def _altsvm_random(share: float, rank: int) -> Ready:
     state, rng = _part(rank, "random", share), np.random.default_rng(3)
     n, width = len(state.train), whole_lanes(rank)
 
@@ -104,7 +117,8 @@ def _altsvm_random(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, {"rank": width}, state.items.nbytes + state.users.nbytes, state.plan.records.nbytes)
 
 
-def _robirank_descent(rank: int, share: float) -> Ready:
+@case("robirank descent, rank 10", "update", "308 instructions, with an exp2", rank=10)
+def _robirank_descent(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     wishes = wishes_of(train, "rated")
     users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
@@ -124,7 +138,13 @@ def _robirank_descent(rank: int, share: float) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * (width + 1) * train.n_items)
 
 
-def _robirank_closed(rank: int, share: float) -> Ready:
+@case(
+    "robirank closed form, rank 10",
+    "pair",
+    "11 instructions a pair, none of which works on more than one pair at a time",
+    rank=10,
+)
+def _robirank_closed(share: float, rank: int) -> Ready:
     train = ratings(share)
     wishes = wishes_of(train, "rated")
     users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
@@ -137,6 +157,7 @@ def _robirank_closed(rank: int, share: float) -> Ready:
     return Ready(lambda: wishes.close(users, items, 1), pairs, counts, {"rank": users.shape[1]}, powers, items.nbytes)
 
 
+@case("sqlrank, slopes of lists", "entry", "five exponentials and a logarithm in a chain")
 def _lists(share: float) -> Ready:
     train = ratings(share)
     scores, losses, slopes = (
@@ -151,42 +172,3 @@ def _lists(share: float) -> Ready:
 
     n = len(train)
     return Ready(call, n, {"pyx/solvers/sqlrank.pyx: list_slopes": n}, {}, 24 * n)
-
-
-CASES = (
-    Case(
-        "sgd rank 10",
-        "update",
-        partial(_sgd, 10),
-        "216 instructions, of which 80 go with the rank and 40 draw the order",
-    ),
-    Case("sgd rank 64", "update", partial(_sgd, 64), "563 instructions, of which 430 go with the rank"),
-    Case(
-        "bpr rank 10",
-        "update",
-        partial(_bpr, 10),
-        "560 instructions, of which 170 draw the negative",
-    ),
-    Case("bpr rank 64", "update", partial(_bpr, 64), "940 instructions and 2 mispredicted branches"),
-    Case("altsvm rank 10, items", "update", partial(_altsvm, 10), "169 instructions, of which 53 go with the rank"),
-    Case(
-        "altsvm rank 10, users", "update", partial(_altsvm_users, 10), "179 instructions, of which 51 go with the rank"
-    ),
-    Case("altsvm rank 10, items, random order", "update", partial(_altsvm_random, 10), _DRAWN),
-    Case("altsvm rank 100, items", "update", partial(_altsvm, 100), "595 instructions and 4 mispredicted branches"),
-    Case(
-        "altsvm rank 100, users",
-        "update",
-        partial(_altsvm_users, 100),
-        "671 instructions, of which 535 go with the rank, and 5 mispredicted branches",
-    ),
-    Case("altsvm rank 100, items, random order", "update", partial(_altsvm_random, 100), _DRAWN),
-    Case("robirank descent, rank 10", "update", partial(_robirank_descent, 10), "308 instructions, with an exp2"),
-    Case("sqlrank, slopes of lists", "entry", _lists, "five exponentials and a logarithm in a chain"),
-    Case(
-        "robirank closed form, rank 10",
-        "pair",
-        partial(_robirank_closed, 10),
-        "11 instructions a pair, none of which works on more than one pair at a time",
-    ),
-)

@@ -6,7 +6,7 @@ The loops stand in loops.py. Each limit is measured for each level of instructio
 import ctypes
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from work import Limits
+from work import Amounts
 
 from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.level import BASELINE
@@ -23,6 +23,8 @@ from rankbench.kernels.level import BASELINE
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
 USUAL = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}  # where the system does not tell
 MEMORY = "memory"
+WHERE = ("bytes", "lines", "chained")  # kinds of work for which it matters where the data lies
+ANYWHERE = ("blas", "calls")  # kinds that do not depend on the level of our instructions
 _BEYOND = 128 << 20  # bytes that are beyond the caches, even where these are shared or unknown
 LINE = 64  # bytes of a cache line
 DOUBLES = 64  # the loops take multiples of it
@@ -47,62 +49,36 @@ def _told_by(place: Path) -> tuple[str, int] | None:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where data lies, and how fast it comes from there: bytes and lines per second, and lines one after the other."""
-
-    bytes: float
-    lines: float
-    chained: float
-
-
-@dataclass(frozen=True)
-class Speeds:
-    """What the instructions of a level can do."""
-
-    flops: float
-    places: dict[str, Place]
-
-
-@dataclass(frozen=True)
 class Machine:
-    """All limits of a machine: by level of instructions, and those that do not depend on it."""
+    """What a machine can do in a second, by the kind of work, the level of instructions, and where the data lies.
 
-    caches: dict[str, int]
-    levels: dict[str, Speeds]
-    blas: float
-    calls: float
+    The level is empty for BLAS and calls of the mathematical library, and the place for these and for flops.
+    """
+
+    caches: Mapping[str, int]  # bytes, the smallest first
+    rates: Mapping[tuple[str, str, str], float]
 
     def place_of(self, size: float) -> str:
         """The smallest cache that holds so many bytes, or memory."""
         return next((name for name, held in self.caches.items() if size <= held), MEMORY)
 
-    def limits(self, level: str, streamed: float, scattered: float, chased: float) -> Limits:
+    def limits(self, level: str, streamed: float, scattered: float, chased: float) -> Amounts:
         """The limits of a kernel of this level, by the bytes that it streams through, picks lines from, and chases."""
-        speeds = self.levels[level]
-        near, far, chain = (speeds.places[self.place_of(size)] for size in (streamed, scattered, chased))
-        return Limits(near.bytes, speeds.flops, self.blas, far.lines, chain.chained, self.calls)
+        near = {"bytes": streamed, "lines": scattered, "chained": chased}
+        found = {kind: self.rates[kind, level, self.place_of(size)] for kind, size in near.items()}
+        return found | {"flops": self.rates["flops", level, ""]} | {kind: self.rates[kind, "", ""] for kind in ANYWHERE}
 
     def best(self, other: "Machine") -> "Machine":
         """The higher of each limit: a limit is what was reached at least once."""
-        levels = {name: _faster(speeds, other.levels[name]) for name, speeds in self.levels.items()}
-        return Machine(self.caches, levels, max(self.blas, other.blas), max(self.calls, other.calls))
+        return Machine(self.caches, {kind: max(rate, other.rates[kind]) for kind, rate in self.rates.items()})
 
 
-def _faster(one: Speeds, other: Speeds) -> Speeds:
-    places = {
-        name: Place(*(max(getattr(place, kind), getattr(other.places[name], kind)) for kind in vars(place)))
-        for name, place in one.places.items()
-    }
-    return Speeds(max(one.flops, other.flops), places)
-
-
-def nearer_as_fast(places: dict[str, Place]) -> dict[str, Place]:
+def nearer_as_fast(places: Mapping[str, Amounts]) -> Mapping[str, Amounts]:
     """The places, nearest first, each at least as fast as those beyond it, which a measurement may show otherwise."""
-    found: dict[str, Place] = {}
-    beyond = Place(0.0, 0.0, 0.0)
-    for name, place in reversed(places.items()):
-        beyond = found[name] = Place(*(max(getattr(place, kind), getattr(beyond, kind)) for kind in vars(place)))
-    return {name: found[name] for name in places}
+    names, found = list(places), {}
+    for number, name in enumerate(names):
+        found[name] = {kind: max(places[other][kind] for other in names[number:]) for kind in WHERE}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,26 +132,26 @@ class Meter:
 
     def look(self) -> Machine:
         """All limits."""
-        levels = {name: self._speeds(library) for name, library in self.libraries.items()}
-        library = self.libraries[BASELINE]
-        start = _address(np.array([0.5]))
-        calls = 4 * self._rate(lambda times: library.exponentials(start, _count(times)))
-        return Machine(self.caches, levels, self._blas(), calls)
-
-    def _speeds(self, library: ctypes.CDLL) -> Speeds:
         start = np.array([0.5, 0.25])
-        turns = self._rate(lambda times: library.operate(_address(start), _count(times)))
-        places = {name: self._place(library, arena) for name, arena in self.arenas.items()}
-        return Speeds(turns * library.operations(), nearer_as_fast(places))
+        base = self.libraries[BASELINE]
+        calls = 4 * self._rate(lambda times: base.exponentials(_address(start), _count(times)))
+        rates = {("blas", "", ""): self._blas(), ("calls", "", ""): calls}
+        for level, library in self.libraries.items():
+            turns = self._rate(lambda times, loops=library: loops.operate(_address(start), _count(times)))
+            rates["flops", level, ""] = turns * library.operations()
+            places = nearer_as_fast({name: self._place(library, arena) for name, arena in self.arenas.items()})
+            rates |= {(kind, level, name): rate for name, place in places.items() for kind, rate in place.items()}
+        return Machine(self.caches, rates)
 
-    def _place(self, library: ctypes.CDLL, arena: Arena) -> Place:
+    def _place(self, library: ctypes.CDLL, arena: Arena) -> Amounts:
         single, order, links, lines = arena.single, arena.order, arena.links, _count(len(arena.order))
         pointers, n = [_address(part) for part in arena.doubles], _count(len(arena.doubles[0]))
         read = self._rate(lambda times: library.read_all(_address(single), _count(len(single)), _count(times)))
         moved = self._rate(lambda times: library.triad(*pointers, n, _count(times)))
         picked = self._rate(lambda times: library.gather(_address(single), _address(order), lines, _count(times)))
         chained = self._rate(lambda times: library.chase(_address(links), _count(times)))
-        return Place(max(read * single.nbytes, moved * 24 * len(arena.doubles[0])), picked * len(order), chained)
+        most = max(read * single.nbytes, moved * 24 * len(arena.doubles[0]))
+        return dict(zip(WHERE, (most, picked * len(order), chained), strict=True))
 
     def _blas(self) -> float:
         """The flops per second of a product of matrices; the caller keeps BLAS on one thread."""
@@ -207,21 +183,17 @@ def _count(number: int) -> ctypes.c_int64:
 
 def described(machine: Machine) -> list[str]:
     """The limits as lines of text."""
-    lines = [f"{_processor()}: BLAS {machine.blas / 1e9:.1f} Gflop/s, exp {1e9 / machine.calls:.1f} ns"]
-    for level, speeds in machine.levels.items():
-        lines.append(f"{level}: {speeds.flops / 1e9:.1f} Gflop/s without fused operations")
-        lines += [
-            f"{level}: {_line_of(name, place, machine.caches.get(name))}" for name, place in speeds.places.items()
-        ]
+    rates, held = machine.rates, {name: f"{name} ({size >> 10} KiB)" for name, size in machine.caches.items()}
+    blas, calls = (rates[kind, "", ""] for kind in ANYWHERE)
+    lines = [f"{_processor()}: BLAS {blas / 1e9:.1f} Gflop/s, exp {1e9 / calls:.1f} ns"]
+    for (kind, level, place), rate in rates.items():
+        if kind == "flops":
+            lines.append(f"{level}: {rate / 1e9:.1f} Gflop/s without fused operations")
+        if kind == "bytes":
+            picked, chained = (1e9 / rates[one, level, place] for one in ("lines", "chained"))
+            fast = f"{rate / 1e9:.1f} GB/s, a random line in {picked:.2f} ns, after another {chained:.1f} ns"
+            lines.append(f"{level}: {held.get(place, place)}: {fast}")
     return lines
-
-
-def _line_of(name: str, place: Place, size: int | None) -> str:
-    held = f"{name} ({size >> 10} KiB)" if size else name
-    return (
-        f"{held}: {place.bytes / 1e9:.1f} GB/s, a random line in {1e9 / place.lines:.2f} ns,"
-        f" after another {1e9 / place.chained:.1f} ns"
-    )
 
 
 def _processor() -> str:

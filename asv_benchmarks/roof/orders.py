@@ -1,11 +1,9 @@
 """Cases of projections onto orders, of losses over all pairs, of small systems, and of measuring rankings."""
 
-from functools import partial
-
 import numpy as np
 import rankboost as boosting
 from benchmarks import kernels as small
-from ready import DOUBLE, Case, Ready, factors, part, pools_of, ratings, steps_of, tasks
+from ready import DOUBLE, Ready, case, factors, part, pools_of, ratings, steps_of, tasks
 
 from rankbench.kernels.metrics import catalogue
 from rankbench.kernels.metrics.codes import Code
@@ -23,6 +21,7 @@ _POOLED = "50 to 70 instructions and 0.4 to 0.7 mispredicted branches a row"
 # ---- projections ----
 
 
+@case("isotonic vector of 1e7", "row", _POOLED)
 def _strict(share: float) -> Ready:
     """One long vector with noise onto a total order."""
     n = part(10_000_000, share)
@@ -33,6 +32,7 @@ def _strict(share: float) -> Ready:
     return Ready(lambda: blocks.project(x, out=out), n, counts, sizes, 26 * n)
 
 
+@case("isotonic batch, 10,000 x 100", "row", _POOLED)
 def _batch(share: float) -> Ready:
     """10,000 users with 100 ratings of five levels each; the borders are known from the last projection."""
     users, items = part(10_000, share), 100
@@ -48,7 +48,19 @@ def _batch(share: float) -> Ready:
 # ---- losses over all pairs ----
 
 
-def _pair_losses(curved: bool, share: float) -> Ready:
+@case(
+    "all pairs, five levels: loss and slope",
+    "rating",
+    "two sums over windows, and a merge that finds their ends, of which each step waits for the one before",
+    curved=False,
+)
+@case(
+    "all pairs, five levels: Hessian times a direction",
+    "rating",
+    "80 instructions, and hardly a mispredicted branch",
+    curved=True,
+)
+def _pair_losses(share: float, curved: bool) -> Ready:
     """The loss and slope of all pairs of ratings of five levels, or the Hessian times a direction."""
     train, rng = ratings(share), np.random.default_rng(0)
     pairs, scores, windows = PairTasks.of(train, 1), rng.standard_normal(len(train)), None
@@ -59,7 +71,15 @@ def _pair_losses(curved: bool, share: float) -> Ready:
     return Ready(call, n, {f"pyx/methods/all_pairs.pyx: {name}": n}, {"levels": 5}, 56 * n)
 
 
-def _ranksvm(what: str, share: float) -> Ready:
+@case("ranksvm objective", "rating", "the loss over pairs has two thirds of the instructions", what="objective")
+@case("ranksvm gradient", "rating", "295 instructions and 1 mispredicted branch", what="gradient")
+@case(
+    "ranksvm Hessian times a direction",
+    "rating",
+    "755 instructions and 3 mispredicted branches, two thirds of them in the products with the features",
+    what="Hessian times a direction",
+)
+def _ranksvm(share: float, what: str) -> Ready:
     """Objective, gradient or Hessian times a direction, of all tasks."""
     train = tasks(share)
     pairs = PairTasks.of(train, 1)
@@ -82,6 +102,11 @@ def _ranksvm(what: str, share: float) -> Ready:
     return Ready(calls[what], n, counts, sizes, 60 * n, train.item_features.nbytes)
 
 
+@case(
+    "rankboost round",
+    "entry",
+    "each addition to a sum waits for the one before; on real users' short runs the sums of several runs overlap",
+)
 def _rankboost(share: float) -> Ready:
     """A round on 10,000 rows with 300 features without ties."""
     rows, features = part(10_000, share), 300
@@ -94,7 +119,14 @@ def _rankboost(share: float) -> Ready:
     return Ready(call, entries, counts, {}, 4 * entries, DOUBLE * rows)
 
 
-def _global(curved: bool, share: float) -> Ready:
+@case("global sweep, logistic", "entry", curved=False)
+@case(
+    "global curvature times",
+    "entry",
+    "a running sum in a fixed order: probably each addition waits for the one before",
+    curved=True,
+)
+def _global(share: float, curved: bool) -> Ready:
     made = small.Global()
     made.setup()
     entries = 600 * 599
@@ -106,7 +138,14 @@ def _global(curved: bool, share: float) -> Ready:
 # ---- small systems ----
 
 
-def _mprank(form: str, share: float) -> Ready:
+@case(
+    "mprank dual, m = 100",
+    "user",
+    "a quarter of the instructions gathers and centres the matrix; the rest is LAPACK on 100 rows",
+    form="dual",
+)
+@case("mprank primal, 32 features", "user", "four in ten instructions gather and centre the features", form="primal")
+def _mprank(share: float, form: str) -> Ready:
     made = small.MPRank()
     made.setup()
     call = made.time_dual if form == "dual" else made.time_primal
@@ -114,6 +153,7 @@ def _mprank(form: str, share: float) -> Ready:
     return Ready(call, 100, {f"pyx/solvers/mprank.pyx: {form}": 100}, {"m": 100, "n": 32}, streamed)
 
 
+@case("svrank pass over pairs, m = 100", "visit")
 def _svrank(share: float) -> Ready:
     """A round: a pass over all pairs, and ten over those that move; C is so large that all of them do."""
     users, m = part(50, share), 100
@@ -147,7 +187,19 @@ def _svrank(share: float) -> Ready:
 # ---- measuring rankings ----
 
 
-def _metric(metric: str, share: float) -> Ready:
+@case(
+    "ndcg@10, 50 items",
+    "rating",
+    "73 instructions and 0.45 mispredicted branches, most of them in choosing and sorting the best",
+    metric="NDCG",
+)
+@case(
+    "kendall, 50 items",
+    "rating",
+    "120 instructions and 1.2 mispredicted branches: all pairs are compared, in loops that are short",
+    metric="KENDALL",
+)
+def _metric(share: float, metric: str) -> Ready:
     made = small.Metrics()
     made.setup(metric)
     n = 100_000
@@ -156,7 +208,9 @@ def _metric(metric: str, share: float) -> Ready:
     return Ready(lambda: made.time_per_user(metric), n, counts, sizes, 16 * n)
 
 
-def _scores(rank: int, share: float) -> Ready:
+@case("catalogue scores, rank 10", "score", "35 instructions and 0.2 mispredicted branches", rank=10)
+@case("catalogue scores, rank 64", "score", rank=64)
+def _scores(share: float, rank: int) -> Ready:
     """The scores of a block of users for the whole catalogue."""
     users, items = part(256, share), 27_278
     rng = np.random.default_rng(0)
@@ -173,7 +227,14 @@ def _scores(rank: int, share: float) -> Ready:
     )
 
 
-def _scores_of_pairs(rank: int, share: float) -> Ready:
+@case("scores of ratings, rank 10", "score", rank=10)
+@case(
+    "scores of ratings, rank 64",
+    "score",
+    "106 instructions, of which 32 turn products such that each score is summed in order",
+    rank=64,
+)
+def _scores_of_pairs(share: float, rank: int) -> Ready:
     """The score of every rating, user by user."""
     train = ratings(share)
     users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
@@ -187,6 +248,7 @@ def _scores_of_pairs(rank: int, share: float) -> Ready:
     return Ready(call, n, {"pyx/models/scoring.pyx: pairs": n}, {"rank": items.shape[1]}, 16 * n, items.nbytes)
 
 
+@case("catalogue metric from scores", "score", "1.9 instructions, which wait for the scores")
 def _catalogue(share: float) -> Ready:
     """NDCG without a cut of a held-out item of each user among the whole catalogue, from the scores.
 
@@ -212,92 +274,3 @@ def _catalogue(share: float) -> Ready:
         catalogue.per_user(scores=scores, users=chosen, held_out=held, seen=seen, requests=asked, out=out, threads=1)
 
     return Ready(call, n, {"pyx/metrics/catalogue.pyx: per_user": n}, {}, scores.nbytes)
-
-
-CASES = (
-    Case("isotonic vector of 1e7", "row", _strict, _POOLED),
-    Case("isotonic batch, 10,000 x 100", "row", _batch, _POOLED),
-    Case(
-        "all pairs, five levels: loss and slope",
-        "rating",
-        partial(_pair_losses, False),
-        "two sums over windows, and a merge that finds their ends, of which each step waits for the one before",
-    ),
-    Case(
-        "all pairs, five levels: Hessian times a direction",
-        "rating",
-        partial(_pair_losses, True),
-        "80 instructions, and hardly a mispredicted branch",
-    ),
-    Case(
-        "ranksvm objective",
-        "rating",
-        partial(_ranksvm, "objective"),
-        "the loss over pairs has two thirds of the instructions",
-    ),
-    Case("ranksvm gradient", "rating", partial(_ranksvm, "gradient"), "295 instructions and 1 mispredicted branch"),
-    Case(
-        "ranksvm Hessian times a direction",
-        "rating",
-        partial(_ranksvm, "Hessian times a direction"),
-        "755 instructions and 3 mispredicted branches, two thirds of them in the products with the features",
-    ),
-    Case(
-        "rankboost round",
-        "entry",
-        _rankboost,
-        "each addition to a sum waits for the one before; on real users' short runs the sums of several runs overlap",
-    ),
-    Case("global sweep, logistic", "entry", partial(_global, False)),
-    Case(
-        "global curvature times",
-        "entry",
-        partial(_global, True),
-        "a running sum in a fixed order: probably each addition waits for the one before",
-    ),
-    Case(
-        "mprank dual, m = 100",
-        "user",
-        partial(_mprank, "dual"),
-        "a quarter of the instructions gathers and centres the matrix; the rest is LAPACK on 100 rows",
-    ),
-    Case(
-        "mprank primal, 32 features",
-        "user",
-        partial(_mprank, "primal"),
-        "four in ten instructions gather and centre the features",
-    ),
-    Case("svrank pass over pairs, m = 100", "visit", _svrank),
-    Case(
-        "ndcg@10, 50 items",
-        "rating",
-        partial(_metric, "NDCG"),
-        "73 instructions and 0.45 mispredicted branches, most of them in choosing and sorting the best",
-    ),
-    Case(
-        "kendall, 50 items",
-        "rating",
-        partial(_metric, "KENDALL"),
-        "120 instructions and 1.2 mispredicted branches: all pairs are compared, in loops that are short",
-    ),
-    Case(
-        "catalogue scores, rank 10",
-        "score",
-        partial(_scores, 10),
-        "35 instructions and 0.2 mispredicted branches",
-    ),
-    Case("catalogue scores, rank 64", "score", partial(_scores, 64)),
-    Case("scores of ratings, rank 10", "score", partial(_scores_of_pairs, 10)),
-    Case(
-        "scores of ratings, rank 64",
-        "score",
-        partial(_scores_of_pairs, 64),
-        "106 instructions, of which 32 turn products such that each score is summed in order",
-    ),
-    Case(
-        "catalogue metric from scores",
-        "score",
-        _catalogue,
-        "1.9 instructions, which wait for the scores",
-    ),
-)

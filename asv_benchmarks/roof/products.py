@@ -1,10 +1,9 @@
 """Cases of products with ratings and between items, and of steps that are made of them."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
-from ready import DOUBLE, Case, Ready, drawn_pairs, factors, only_step_of, part, ratings, steps_of, tasks
+from ready import DOUBLE, Ready, case, drawn_pairs, factors, only_step_of, part, ratings, steps_of, tasks
 
 from rankbench.data.synthetic import BTL
 from rankbench.kernels.shared.rows import Pattern
@@ -24,7 +23,19 @@ _PROJECTED = "54 instructions and 0.6 mispredicted branches for a rating more th
 _CACHED = 1 << 15  # doubles that stay in the caches near the processor
 
 
-def _mf(rank: int, share: float) -> Ready:
+@case(
+    "mf rank 10",
+    "sweep",
+    "96 sums in tiles for the 55 that rank 10 needs, and LAPACK on small systems, which has a fifth of the time",
+    rank=10,
+)
+@case(
+    "mf rank 64",
+    "sweep",
+    "BLAS reaches half of its rate with 64 columns and 166 rows, and LAPACK a fifteenth of it on systems of 64",
+    rank=64,
+)
+def _mf(share: float, rank: int) -> Ready:
     train = ratings(share)
     steps, _ = steps_of(MF(rank=rank), train)
     n, rows = len(train), train.n_users + train.n_items
@@ -33,7 +44,15 @@ def _mf(rank: int, share: float) -> Ready:
     return Ready(lambda: (steps(), steps()), 1, counts, {"rank": rank}, 12 * n, DOUBLE * rank * train.n_users)
 
 
-def _completion(solver: Any, projects: bool, share: float) -> Ready:
+@case(
+    "smc rank 50",
+    "step",
+    "four tenths of the instructions are those of BLAS's products; the others work on ratings and small matrices",
+    solver=SMC(lam=1.0, centred=True, rank=50),
+    projects=False,
+)
+@case("rmc rank 50, with its projection", "step", _PROJECTED, solver=RMC(lam=1.0, rank=50), projects=True)
+def _completion(share: float, solver: Any, projects: bool) -> Ready:
     """A step at the largest rank allowed, once it is reached."""
     train = ratings(share)
     call, step = steps_of(solver, train, 6)
@@ -51,7 +70,15 @@ def _completion(solver: Any, projects: bool, share: float) -> Ready:
     return Ready(call, 1, counts, sizes, 12 * n, DOUBLE * width * train.n_users)
 
 
-def _entries(what: str, width: int, share: float) -> Ready:
+@case("ratings times 50 columns", "rating", what="times", width=50)
+@case(
+    "inner products at ratings, rank 52",
+    "rating",
+    "101 instructions, of which 36 go with the rank",
+    what="inner_products",
+    width=52,
+)
+def _entries(share: float, what: str, width: int) -> Ready:
     """A product of the sparse matrix of ratings with a dense one, or inner products at its entries."""
     train = ratings(share)
     entries = Entries.of(train.indptr, train.items, train.n_items, 1)
@@ -62,6 +89,11 @@ def _entries(what: str, width: int, share: float) -> Ready:
     return Ready(calls[what], n, counts, sizes, 12 * n, items.nbytes)
 
 
+@case(
+    "convex-erm projection",
+    "step",
+    "a tenth of the instructions are those of BLAS's products; the others work on entries and small matrices",
+)
 def _convex(share: float) -> Ready:
     """A projected gradient step, without corrections; X has reached its rank by then."""
     train = BTL(users=part(800, share), items=600, comparisons=100).view(np.random.default_rng(0))
@@ -77,6 +109,11 @@ def _convex(share: float) -> Ready:
     return Ready(call, 1, counts, sizes, 12 * entries, DOUBLE * (rank + 4) * train.n_users)
 
 
+@case(
+    "fm rank 10, objective and gradient",
+    "comparison",
+    "327 instructions, four in ten of them for exp and log1p, comparison by comparison",
+)
 def _fm(share: float) -> Ready:
     """An evaluation of the objective and its gradient, of users and items only."""
     train = drawn_pairs(share)
@@ -94,6 +131,11 @@ def _fm(share: float) -> Ready:
     return Ready(lambda: machine.objective(start), len(train), counts, sizes, 24 * entries, rows)
 
 
+@case(
+    "ease",
+    "fit",
+    "SciPy's product of the sparse ratings with themselves takes a third of the time; LAPACK does 45 Gflop/s",
+)
 def _ease(share: float) -> Ready:
     train = ratings(share)
     met = len(np.unique(train.items))
@@ -104,6 +146,7 @@ def _ease(share: float) -> Ready:
     return Ready(only_step_of(EASE(), train), 1, counts, {"items": met}, DOUBLE * met**2, DOUBLE * met)
 
 
+@case("item-knn", "product", "each product is added to a place of its own, and the nearest items are chosen one by one")
 def _item_knn(share: float) -> Ready:
     train = ratings(share)
     products = float((np.diff(train.indptr) ** 2.0).sum())
@@ -117,7 +160,9 @@ def _item_knn(share: float) -> Ready:
     return Ready(only_step_of(ItemKNN(), train), products, counts, {"met": met}, 12 * len(train), 12 * train.n_items)
 
 
-def _scatter(rank: int, share: float) -> Ready:
+@case("frsvm rank 10, gradient of U, X = I", "rating", "70 instructions, of which 25 go with the rank", rank=10)
+@case("frsvm rank 64, gradient of U, X = I", "rating", "180 instructions, of which 135 go with the rank", rank=64)
+def _scatter(share: float, rank: int) -> Ready:
     """The part of U's gradient that goes by ratings: all of it where X = I."""
     train, width = ratings(share), whole_lanes(rank)
     held = max(1, min(_CACHED // width, train.n_items))
@@ -135,7 +180,13 @@ def _scatter(rank: int, share: float) -> Ready:
     )
 
 
-def _with_features(rank: int, share: float) -> Ready:
+@case(
+    "frsvm rank 10, gradient of U, features",
+    "item",
+    "BLAS's product for 12 columns: 45 % of the instructions copy the features into its order",
+    rank=10,
+)
+def _with_features(share: float, rank: int) -> Ready:
     """The part of U's gradient that goes by items: their features times what the ratings have summed up."""
     train, width = tasks(share), whole_lanes(rank)
     n, features = train.item_features.shape
@@ -150,6 +201,11 @@ def _with_features(rank: int, share: float) -> Ready:
     )
 
 
+@case(
+    "cofirank rank 10, users' half",
+    "rating and plane",
+    "160 instructions for 44 flops; rows are not padded to whole lanes",
+)
 def _cofirank_users(share: float) -> Ready:
     """A users' half with a fixed number of planes: no tolerance is reached by then."""
     train, rank, planes = ratings(share), 10, 5
@@ -162,6 +218,11 @@ def _cofirank_users(share: float) -> Ready:
     return Ready(lambda: users_half(problem, users, items, 1e-300, planes), units, counts, {"rank": rank}, own)
 
 
+@case(
+    "cofirank rank 10, a plane of the items' half",
+    "rating",
+    "150 instructions for 44 flops; rows are not padded to whole lanes",
+)
 def _cofirank_items(share: float) -> Ready:
     """One look at the losses of all users and their slopes by the items, as each plane of an items' half needs."""
     train, rank = ratings(share), 10
@@ -173,87 +234,3 @@ def _cofirank_items(share: float) -> Ready:
     return Ready(
         lambda: problem.item_slopes(problem.losses(users, items)[1], users), n, counts, {"rank": rank}, 40 * n, 8 * n
     )
-
-
-CASES = (
-    Case(
-        "mf rank 10",
-        "sweep",
-        partial(_mf, 10),
-        "96 sums in tiles for the 55 that rank 10 needs, and LAPACK on small systems, which has a fifth of the time",
-    ),
-    Case(
-        "mf rank 64",
-        "sweep",
-        partial(_mf, 64),
-        "BLAS reaches half of its rate with 64 columns and 166 rows, and LAPACK a fifteenth of it on systems of 64",
-    ),
-    Case("ratings times 50 columns", "rating", partial(_entries, "times", 50)),
-    Case(
-        "inner products at ratings, rank 52",
-        "rating",
-        partial(_entries, "inner_products", 52),
-        "101 instructions, of which 36 go with the rank",
-    ),
-    Case(
-        "smc rank 50",
-        "step",
-        partial(_completion, SMC(lam=1.0, centred=True, rank=50), False),
-        "four tenths of the instructions are those of BLAS's products; the others work on ratings and small matrices",
-    ),
-    Case("rmc rank 50, with its projection", "step", partial(_completion, RMC(lam=1.0, rank=50), True), _PROJECTED),
-    Case(
-        "convex-erm projection",
-        "step",
-        _convex,
-        "a tenth of the instructions are those of BLAS's products; the others work on entries and small matrices",
-    ),
-    Case(
-        "fm rank 10, objective and gradient",
-        "comparison",
-        _fm,
-        "327 instructions, four in ten of them for exp and log1p, comparison by comparison",
-    ),
-    Case(
-        "frsvm rank 10, gradient of U, X = I",
-        "rating",
-        partial(_scatter, 10),
-        "70 instructions, of which 25 go with the rank",
-    ),
-    Case(
-        "frsvm rank 64, gradient of U, X = I",
-        "rating",
-        partial(_scatter, 64),
-        "180 instructions, of which 135 go with the rank",
-    ),
-    Case(
-        "frsvm rank 10, gradient of U, features",
-        "item",
-        partial(_with_features, 10),
-        "BLAS's product for 12 columns: 45 % of the instructions copy the features into its order",
-    ),
-    Case(
-        "cofirank rank 10, users' half",
-        "rating and plane",
-        _cofirank_users,
-        "160 instructions for 44 flops; rows are not padded to whole lanes",
-    ),
-    Case(
-        "cofirank rank 10, a plane of the items' half",
-        "rating",
-        _cofirank_items,
-        "150 instructions for 44 flops; rows are not padded to whole lanes",
-    ),
-    Case(
-        "item-knn",
-        "product",
-        _item_knn,
-        "each product is added to a place of its own, and the nearest items are chosen one by one",
-    ),
-    Case(
-        "ease",
-        "fit",
-        _ease,
-        "SciPy's product of the sparse ratings with themselves takes a third of the time; LAPACK does 45 Gflop/s",
-    ),
-)

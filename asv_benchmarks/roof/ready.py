@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from work import Formulas, Work, formulas
+from work import Amounts, Formulas, amounts, formulas, total
 
 from rankbench.core.contract import Floats, Solver, Step
 from rankbench.data.synthetic import FeatureLowRank, LowRank
@@ -40,10 +40,9 @@ class Ready:
     chased: float = 0.0
 
     @property
-    def work(self) -> Work:
+    def work(self) -> Amounts:
         """All work of a call."""
-        works = (formulas_at(place).at(self.sizes) * units for place, units in self.counts.items())
-        return sum(works, Work())
+        return total((amounts(formulas_at(place), self.sizes), units) for place, units in self.counts.items())
 
     @property
     def level(self) -> str:
@@ -76,8 +75,23 @@ class Case:
 
     name: str
     unit: str
-    made: Callable[[float], Ready] = field(repr=False)
+    made: "partial[Ready]" = field(repr=False)
     why: str = ""
+
+
+CASES: list[Case] = []
+Made = Callable[..., Ready]
+
+
+def case(name: str, unit: str, why: str = "", **settings: Any) -> Callable[[Made], Made]:
+    """Make a case of a function of the share and of these settings; several above one another keep their order."""
+
+    def kept(made: Made) -> Made:
+        below = sum(one.made.func is made for one in CASES)
+        CASES.insert(len(CASES) - below, Case(name, unit, partial(made, **settings), why))
+        return made
+
+    return kept
 
 
 @cache

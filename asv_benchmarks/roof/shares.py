@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 
 from machine import Machine, described
 from ready import Case, Ready
-from work import Roof, roof
+from work import Roof, roof, total
 
 WEAK = 0.3  # a share of the roof below this is marked
 HEAD = ("kernel", "unit", "CPU time", "least .. most", "wall", "roof", "bound by", "share", "", "why")
@@ -64,7 +64,7 @@ def lines(
 def roof_of(ready: Ready, machine: Machine) -> Roof:
     """The least time of a unit."""
     limits = machine.limits(ready.level, ready.streamed, ready.scattered, ready.chased)
-    return roof(ready.work * (1 / ready.units), limits)
+    return roof(total([(ready.work, 1 / ready.units)]), limits)
 
 
 def _enough(ready: Ready, least: float) -> int:

@@ -14,74 +14,32 @@ Each E is a formula of the sizes of the problem, in Python. They mean, per unit 
 - calls: of the mathematical library: exp, log and the like.
 """
 
-import ast
-import math
-import operator
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from math import log2
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LINE = re.compile(r"^# Roof of (?P<name>\w+(?: [\w ]+)?), (?P<unit>an? [\w ]+): (?P<terms>[^:]+)\.$", re.M)
-OPERATIONS: dict[type, Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
+LINE = re.compile(r"^# Roof of (?P<name>\w+(?: [\w ]+)?), an? [\w ]+: (?P<terms>[^:]+)\.$", re.M)
+KINDS = ("bytes", "flops", "blas", "lines", "chained", "calls")
+Amounts = Mapping[str, float]  # by kind: of work, or of what a machine can do in a second
+Formulas = Mapping[str, str]  # by kind: of the work per unit, in terms of sizes
 
 
-@dataclass(frozen=True)
-class Formulas:
-    """The work per unit as formulas of sizes; what is not mentioned is 0."""
-
-    unit: str
-    bytes: str
-    flops: str
-    blas: str = "0"
-    lines: str = "0"
-    chained: str = "0"
-    calls: str = "0"
-
-    def at(self, sizes: Mapping[str, float]) -> "Work":
-        """The numbers at these sizes."""
-        return Work(**{kind: value(getattr(self, kind), sizes) for kind in KINDS})
+def amounts(of: Formulas, sizes: Mapping[str, float]) -> Amounts:
+    """The work per unit at these sizes."""
+    return {kind: value(formula, sizes) for kind, formula in of.items()}
 
 
-@dataclass(frozen=True)
-class Work:
-    """How much of each kind of work is done."""
-
-    bytes: float = 0.0
-    flops: float = 0.0
-    blas: float = 0.0
-    lines: float = 0.0
-    chained: float = 0.0
-    calls: float = 0.0
-
-    def __add__(self, other: "Work") -> "Work":
-        return Work(*(getattr(self, kind) + getattr(other, kind) for kind in KINDS))
-
-    def __mul__(self, units: float) -> "Work":
-        return Work(*(units * getattr(self, kind) for kind in KINDS))
-
-
-KINDS = tuple(field.name for field in fields(Work))
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a machine can do at most; bytes, lines and chained lines per second where the data of a case lies."""
-
-    bytes: float
-    flops: float
-    blas: float
-    lines: float
-    chained: float
-    calls: float
+def total(works: Iterable[tuple[Amounts, float]]) -> Amounts:
+    """The sum of works, each so many times."""
+    found = dict.fromkeys(KINDS, 0.0)
+    for work, times in works:
+        for kind, amount in work.items():
+            found[kind] += times * amount
+    return found
 
 
 @dataclass(frozen=True)
@@ -92,12 +50,13 @@ class Roof:
     bound: str
 
 
-def roof(work: Work, limits: Limits) -> Roof:
+def roof(work: Amounts, limits: Amounts) -> Roof:
     """The longest of moving the data, computing, and looking at lines here and there; each could hide the others.
 
-    The units that compute are the same for all flops and calls, so that their times are added.
+    The units that compute are the same for all flops and calls, so that their times are added. Bytes, lines and chained
+    lines per second are those of where the data of a case lies.
     """
-    taken = {kind: getattr(work, kind) / getattr(limits, kind) for kind in KINDS}
+    taken = {kind: work.get(kind, 0.0) / limits[kind] for kind in KINDS}
     times = {
         "bytes": taken["bytes"],
         "flops": taken["flops"] + taken["blas"] + taken["calls"],
@@ -116,39 +75,27 @@ def formulas(path: str) -> dict[str, Formulas]:
 
 def parsed(text: str) -> dict[str, Formulas]:
     """The formulas of a file's text by kernel; ValueError if a line is not of the form above."""
-    found = {match["name"]: _read(match["unit"], match["terms"]) for match in LINE.finditer(text)}
+    found = {match["name"]: _read(match["terms"]) for match in LINE.finditer(text)}
     written = sum(line.startswith("# Roof") for line in text.splitlines())
     if len(found) != written:
         raise ValueError(f"{written} lines begin with '# Roof', but {len(found)} can be read")
     return found
 
 
-def _read(unit: str, terms: str) -> Formulas:
+def _read(terms: str) -> Formulas:
     """`12 bytes; 2 * rank flops`: formulas in front, kinds behind."""
     pairs = [term.strip().rpartition(" ") for term in terms.split(";")]
     kinds = [kind for _, _, kind in pairs]
     if kinds[:2] != ["bytes", "flops"] or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
         raise ValueError(f"{terms!r} must have bytes, flops, and then others of {', '.join(KINDS[2:])}")
-    return Formulas(unit, **{kind: formula for formula, _, kind in pairs})
+    return {kind: formula for formula, _, kind in pairs}
 
 
 def value(formula: str, sizes: Mapping[str, float]) -> float:
-    """The value of a formula of numbers, sizes, + - * / ** and log2."""
-    return _value(ast.parse(formula, mode="eval").body, sizes)
+    """The value of a formula of numbers, sizes and log2, which stands in a file of ours, in Python."""
+    return float(eval(formula, {"__builtins__": {}, "log2": log2}, dict(sizes)))
 
 
 def names(formula: str) -> set[str]:
     """The sizes that a formula asks for."""
-    return {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)} - {"log2"}
-
-
-def _value(node: ast.expr, sizes: Mapping[str, float]) -> float:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    if isinstance(node, ast.Name):
-        return sizes[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-        return OPERATIONS[type(node.op)](_value(node.left, sizes), _value(node.right, sizes))
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "log2":
-        return math.log2(_value(node.args[0], sizes))
-    raise ValueError(f"{ast.unparse(node)!r} is no formula of numbers, sizes, + - * / ** and log2")
+    return set(compile(formula, "formula", "eval").co_names) - {"log2"}

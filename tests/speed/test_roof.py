@@ -40,9 +40,7 @@ def run(*words):
 # ---- the arithmetic ----
 
 
-def limits(roof, **changed):
-    told = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "chained": 1e6, "calls": 1e8, **changed}
-    return roof.work.Limits(**told)
+LIMITS = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "chained": 1e6, "calls": 1e8}
 
 
 @pytest.mark.parametrize(
@@ -56,18 +54,25 @@ def limits(roof, **changed):
     ],
 )
 def test_the_roof_is_the_longest_of_what_a_machine_can_do_side_by_side(roof, amounts, seconds, bound):
-    found = roof.work.roof(roof.work.Work(**amounts), limits(roof))
+    found = roof.work.roof(amounts, LIMITS)
     assert (found.seconds, found.bound) == (pytest.approx(seconds), bound)
 
 
 def test_the_work_of_several_parts_is_added_up(roof):
-    one, other = roof.work.Work(bytes=1, flops=2), roof.work.Work(flops=3, lines=4)
-    assert one * 2 + other == roof.work.Work(bytes=2, flops=7, lines=4)
+    found = roof.work.total([({"bytes": 1, "flops": 2}, 2), ({"flops": 3, "lines": 4}, 1)])
+    assert found == {"bytes": 2, "flops": 7, "blas": 0, "lines": 4, "chained": 0, "calls": 0}
 
 
-def a_machine(roof, caches=None):
-    speeds = roof.machine.Speeds(2e9, {name: roof.machine.Place(1e9 / k, 1e8 / k, 1e7 / k) for k, name in PLACES})
-    return roof.machine.Machine(caches or {"L1": 100, "L2": 1000}, {"baseline": speeds}, 4e9, 1e8)
+def a_machine(roof, levels=("baseline",)):
+    rates = {("flops", level, ""): 2e9 for level in levels} | {("blas", "", ""): 4e9, ("calls", "", ""): 1e8}
+    for level in levels:
+        for k, name in PLACES:
+            rates |= {
+                ("bytes", level, name): 1e9 / k,
+                ("lines", level, name): 1e8 / k,
+                ("chained", level, name): 1e7 / k,
+            }
+    return roof.machine.Machine({"L1": 100, "L2": 1000}, rates)
 
 
 PLACES = ((1, "L1"), (2, "L2"), (4, "memory"))
@@ -80,23 +85,22 @@ def test_data_lies_in_the_smallest_cache_that_holds_it(roof):
 
 def test_each_kind_of_access_has_the_limits_of_where_its_own_data_lies(roof):
     found = a_machine(roof).limits("baseline", streamed=2000, scattered=500, chased=50)
-    assert (found.bytes, found.lines, found.chained) == (0.25e9, 0.5e8, 1e7)
+    assert found == {"bytes": 0.25e9, "lines": 0.5e8, "chained": 1e7, "flops": 2e9, "blas": 4e9, "calls": 1e8}
 
 
 def test_a_nearer_place_is_at_least_as_fast_as_one_beyond_it(roof):
-    place = roof.machine.Place
+    def place(*rates):
+        return dict(zip(roof.machine.WHERE, rates, strict=True))
+
     found = roof.machine.nearer_as_fast({"L1": place(9, 1, 3), "L2": place(5, 4, 2), "memory": place(7, 2, 1)})
     assert found == {"L1": place(9, 4, 3), "L2": place(7, 4, 2), "memory": place(7, 2, 1)}
     assert list(found) == ["L1", "L2", "memory"]
 
 
 def test_the_limits_are_the_best_that_were_seen(roof):
-    one = a_machine(roof)
-    faster = roof.machine.Speeds(3e9, {name: roof.machine.Place(2e9, 1e6, 1e6) for _, name in PLACES})
-    best = one.best(roof.machine.Machine(one.caches, {"baseline": faster}, 3e9, 2e8))
-    assert best.levels["baseline"].flops == 3e9
-    assert best.levels["baseline"].places["L2"] == roof.machine.Place(2e9, 0.5e8, 0.5e7)
-    assert (best.blas, best.calls) == (4e9, 2e8)
+    one, faster = a_machine(roof), {("bytes", "baseline", "L2"): 2e9, ("lines", "baseline", "L2"): 1e6}
+    best = one.best(roof.machine.Machine(one.caches, {**one.rates, **faster}))
+    assert best.rates == {**one.rates, ("bytes", "baseline", "L2"): 2e9}
 
 
 def test_the_caches_are_those_that_the_system_tells(roof, tmp_path):
@@ -127,17 +131,16 @@ def test_every_file_states_positive_work_of_functions_that_it_has(roof, path):
     text = (ROOT / path).read_text()
     for name, formulas in roof.work.formulas(path).items():
         assert re.search(rf"^ *(def|class) {name.split()[0]}\b", text, re.M), name
-        asked = set().union(*(roof.work.names(getattr(formulas, kind)) for kind in roof.work.KINDS))
-        amounts = formulas.at(dict.fromkeys(asked, 10.0))
-        assert amounts.bytes > 0 and amounts.flops > 0
-        assert all(getattr(amounts, kind) >= 0 for kind in roof.work.KINDS)
+        asked = set().union(*map(roof.work.names, formulas.values()))
+        amounts = roof.work.amounts(formulas, dict.fromkeys(asked, 10.0))
+        assert amounts["bytes"] > 0 and amounts["flops"] > 0 and min(amounts.values()) >= 0
 
 
 def test_a_line_is_read_term_by_term(roof):
     text = '"""A kernel."""\n\n# Roof of times, an entry: 12 bytes; 2 * width flops; width / 8 lines.\n'
     found = roof.work.parsed(text)["times"]
-    assert (found.unit, found.bytes, found.flops, found.lines) == ("an entry", "12", "2 * width", "width / 8")
-    assert found.at({"width": 16}) == roof.work.Work(bytes=12, flops=32, lines=2)
+    assert found == {"bytes": "12", "flops": "2 * width", "lines": "width / 8"}
+    assert roof.work.amounts(found, {"width": 16}) == {"bytes": 12, "flops": 32, "lines": 2}
 
 
 @pytest.mark.parametrize(
@@ -153,12 +156,6 @@ def test_a_line_is_read_term_by_term(roof):
 def test_a_line_of_another_form_is_an_error(roof, line):
     with pytest.raises(ValueError):
         roof.work.parsed(f"{line}\n")
-
-
-@pytest.mark.parametrize("formula", ["__import__('os')", "rank.real", "[1]", "log3(rank)", "rank < 3", "'a'"])
-def test_a_formula_has_numbers_and_sizes_only(roof, formula):
-    with pytest.raises(ValueError, match="is no formula"):
-        roof.work.value(formula, {"rank": 1.0})
 
 
 @pytest.mark.parametrize(("formula", "value"), [("2 * rank + 3", 19), ("rank ** 2 / 4", 16), ("log2(rank) - 1", 2)])
@@ -221,20 +218,13 @@ def test_the_section_has_a_row_per_kernel_and_the_machine(roof):
 def test_every_case_does_work_of_every_kind_that_is_stated(roof):
     """Each case can be made and called, and together they use all lines that the files of kernels have."""
     used = set()
-    for case in (*roof.descents.CASES, *roof.products.CASES, *roof.orders.CASES):
+    for case in roof.ready.CASES:
         ready = case.made(TINY)
         assert ready.units > 0 and ready.streamed > 0, case.name
-        assert ready.work.bytes > 0 and ready.work.flops > 0, case.name
-        assert roof.shares.roof_of(ready, any_machine(roof)).seconds > 0
+        assert ready.work["bytes"] > 0 and ready.work["flops"] > 0, case.name
+        assert roof.shares.roof_of(ready, a_machine(roof, roof.loops.LEVELS)).seconds > 0
         used |= set(ready.counts)
     assert used == {f"{path}: {name}" for path in SOURCES for name in roof.work.formulas(path)}
-
-
-def any_machine(roof):
-    """A machine with the levels that kernels can be imported with here."""
-    machine = a_machine(roof)
-    speeds = machine.levels["baseline"]
-    return roof.machine.Machine(machine.caches, dict.fromkeys(roof.loops.LEVELS, speeds), machine.blas, machine.calls)
 
 
 @pytest.mark.slow
@@ -242,10 +232,9 @@ def test_the_machine_is_measured(roof, tmp_path):
     caches = {"L1": 16 << 10, "L2": 64 << 10}
     meter = roof.machine.Meter(roof.loops.compiled(tmp_path), least=1e-4, share=0.01, caches=caches, product=64)
     machine = meter.look()
-    assert set(machine.levels) == set(roof.loops.LEVELS) and machine.blas > 0 and machine.calls > 0
-    for speeds in machine.levels.values():
-        assert speeds.flops > 0 and list(speeds.places) == ["L1", "L2", "memory"]
-        assert all(min(vars(place).values()) > 0 for place in speeds.places.values())
+    assert min(machine.rates.values()) > 0
+    kinds = {(kind, level, name) for kind in roof.machine.WHERE for level in roof.loops.LEVELS for name in meter.arenas}
+    assert machine.rates.keys() >= kinds and list(meter.arenas) == ["L1", "L2", "memory"]
 
 
 @pytest.mark.slow
@@ -256,8 +245,7 @@ def test_a_tiny_run_prints_a_line_for_each_case_and_writes_its_section(roof, tmp
     few = ("--only", only, "--share", str(TINY), "--repeats", "1", "--least", "0.0005")
     done = run(*few, "--csv", "--to", str(report))
     assert done.returncode == 0, done.stderr
-    cases = [case.name for module in (roof.descents, roof.products, roof.orders) for case in module.CASES]
-    names = [name for name in cases if re.search(only, name)]
+    names = [case.name for case in roof.ready.CASES if re.search(only, case.name)]
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert [row["kernel"] for row in rows] == names
     assert all(float(row["share"]) > 0 and float(row["cpu"]) > 0 for row in rows)
