@@ -29,7 +29,7 @@ def test_examples(n):
 @pytest.mark.parametrize(
     ("words", "kept", "examples"),
     [
-        ((), ["test_cases[1]", "test_cases[2]", "test_cases[3]", "test_cases[4]", "test_cases[5]", "test_examples"], 100),
+        ((), [*(f"test_cases[{n}]" for n in (1, 2, 3, 4, 5)), "test_examples"], 100),
         (("--brief",), ["test_cases[1]", "test_cases[4]", "test_examples"], 10),
         (("--brief", "-m", "not slow"), ["test_cases[2]", "test_cases[4]", "test_examples"], 10),
     ],
