@@ -9,6 +9,7 @@ It measures the rankbench that its process imports, which PYTHONPATH decides.
 """
 
 import ctypes
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -105,10 +106,12 @@ def count_cases(marks: str, names: list[str]) -> None:
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
             calls.pop(name, None)
     library.count()
+    gc.disable()  # a collection would look at all objects of this process, in whichever call it falls
     for name, call in calls.items():
         library.start()
         call()
         library.stop(name.encode())
+    gc.enable()
 
 
 def digests() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The programs of asv_benchmarks/ that compare commits: what they make of numbers that are given here."""
 
+import gc
 import io
 import os
 import sys
@@ -7,6 +8,7 @@ import tarfile
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +32,26 @@ def test_a_file_of_callgrind_has_a_name_and_a_total(tool):
     counts = tool("counts")
     assert counts.parsed(text) == ("SGD.time_pass(10)", 12345)
     assert counts.parsed("desc: Trigger: Program termination\ntotals: 3\n") is None
+
+
+def test_no_garbage_is_collected_while_instructions_are_counted(tool, monkeypatch):
+    """A collection in one call looked at all objects of the process, and the case took 12 % more instructions."""
+    program, told = tool("cases"), []
+
+    class Library:
+        def count(self):
+            told.append("count")
+
+        def start(self):
+            told.append(gc.isenabled())
+
+        def stop(self, name):
+            told.append(name)
+
+    monkeypatch.setattr(program.ctypes, "CDLL", lambda path: Library())
+    monkeypatch.setattr(program, "cases", lambda: {"one": SimpleNamespace(prepared=lambda: lambda: None)})
+    program.count_cases("marks.so", ["one"])
+    assert told == ["count", False, b"one"] and gc.isenabled()
 
 
 def test_three_per_cent_more_instructions_are_slower_and_fewer_are_faster(tool):
