@@ -1,6 +1,6 @@
 """How many instructions each kernel and each step of a solver takes, which no other work on the machine changes.
 
-Counting takes a minute for each commit, so `make bench` leaves it out: make bench BENCHMARKS=instructions.
+Counting takes a minute or two for each commit, so `make bench` leaves it out: make bench BENCHMARKS=instructions.
 """
 
 import os
@@ -19,7 +19,7 @@ class Instructions:
 
     params = tuple(cases())
     param_names = ("case",)
-    timeout = 600.0  # seconds for all cases
+    timeout = 600.0  # seconds, in which all cases are counted
 
     def setup_cache(self) -> dict[str, int]:
         """Count all cases in one process, since valgrind takes seconds to begin."""

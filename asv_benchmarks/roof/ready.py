@@ -75,7 +75,7 @@ class Case:
 
     name: str
     unit: str
-    made: "partial[Ready]" = field(repr=False)
+    made: partial[Ready] = field(repr=False)
     why: str = ""
 
 

@@ -27,7 +27,6 @@ JUDGED = "rankbench.judging.subjects"  # the module of what stands for truths, r
 RUN = "run:"  # begins the name of a run that another tool wrote, which stands in place of a solver
 BESIDE = "@"  # in the name of a file: a measurement that lies beside the result of its cell
 KEY_FORMAT = 2  # version of what goes into a cell's key; raised when `Cell.content` changes
-_AS_KEY = json.JSONEncoder(sort_keys=True, separators=(",", ":"))  # made once: `json.dumps` would make one for each key
 
 Profile = Literal["quick", "full"]
 Source = Literal[
@@ -157,7 +156,8 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """The SHA-256 of the cell's content, which identifies the cell and names its result file."""
-        return hashlib.sha256(_AS_KEY.encode(self.content).encode()).hexdigest()
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def content(self) -> dict[str, object]:
