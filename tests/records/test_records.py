@@ -11,6 +11,7 @@ from helpers import SPACES, TINY, absent_data, made_up, ran, store_in, tuned, wi
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
+from rankbench.data import DATASETS
 from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
@@ -171,3 +172,14 @@ def test_a_group_is_as_its_worst_repetition_and_counts_the_good_ones(statuses, w
     (group,) = Study(found, results).groups
     assert group.status == worst
     assert group.values("ndcg@5") == [0.5] * statuses.count("ok") and len(group.good) == statuses.count("ok")
+
+
+def test_the_name_of_a_users_own_file_seeds_no_search(made, tmp_path):
+    """The same ratings in another file have the same trials, and stand in a line of their own."""
+    cell, found = made["plan"].cells[0], []
+    for name in ("one.csv", "other.csv"):
+        (tmp_path / name).write_text("ann,heat,3\nbob,ronin,4\n")
+        data = DATASETS.resolve(f"csv:{tmp_path / name}")
+        found.append(replace(cell, place=replace(cell.place, data=data)))
+    assert found[0].stream_line == found[1].stream_line and found[0].line != found[1].line
+    assert cell.stream_line == cell.line and "low-rank" in cell.line

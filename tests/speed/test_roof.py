@@ -123,6 +123,12 @@ def test_without_a_word_from_the_system_the_caches_are_usual_ones(roof, tmp_path
         assert roof.machine.caches(folder) == roof.machine.USUAL
 
 
+def test_the_roof_is_that_of_one_unit(roof):
+    work = {"bytes": 4e9, "flops": 2e9}
+    ready = SimpleNamespace(work=work, units=4, level="baseline", streamed=50, scattered=0, chased=0)
+    assert roof.shares.roof_of(ready, a_machine(roof)) == roof.work.Roof(1.0, "bytes")
+
+
 # ---- what the files of the kernels say ----
 
 

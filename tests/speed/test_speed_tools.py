@@ -34,6 +34,19 @@ def test_a_file_of_callgrind_has_a_name_and_a_total(tool):
     assert counts.parsed("desc: Trigger: Program termination\ntotals: 3\n") is None
 
 
+def test_callgrind_runs_in_the_environment_that_says_which_tree_is_measured(tool, monkeypatch):
+    program, asked = tool("counts"), []
+
+    def run(command, env, **how):
+        asked.append((env, command[-1]))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(program.subprocess, "run", run)
+    monkeypatch.setattr(program, "_compiled", lambda folder: folder / "marks.so")
+    assert program.counted({"PYTHONPATH": "/tree"}, ["one"]) == {}
+    assert asked == [({"PYTHONPATH": "/tree"}, "one")]
+
+
 def test_no_garbage_is_collected_while_instructions_are_counted(tool, monkeypatch):
     """A collection in one call looked at all objects of the process, and the case took 12 % more instructions."""
     program, told = tool("cases"), []
