@@ -3,13 +3,11 @@
 A fact is what a record declares, or what a small training shows. So it cannot differ from what the code does.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ import rankbench
 from rankbench import Step, UserError
 from rankbench.cli.describe import Setting, declared, settings_in
 from rankbench.core.contract import NeedsMore
+from rankbench.core.packages import missing
 from rankbench.data.splits import SPLITS
 from rankbench.execution.training import trained
 from rankbench.experiments import Budget
@@ -162,16 +161,14 @@ def _extra(name: str) -> str:
 
 
 def _remedy(text: str) -> str | None:
-    """What the solver says where no package of others can be imported."""
+    """The command that installs what the solver needs."""
     solver = SOLVERS.make(text)
-    with patch.object(importlib, "import_module", side_effect=ImportError):
-        return solver.missing() if isinstance(solver, NeedsMore) else None
+    return solver.needs.install if isinstance(solver, NeedsMore) and solver.needs else None
 
 
 def _missing(text: str) -> str | None:
     """The command that installs what is missing here."""
-    solver = SOLVERS.make(text)
-    return solver.missing() if isinstance(solver, NeedsMore) else None
+    return missing(SOLVERS.make(text))
 
 
 @cache

@@ -9,8 +9,9 @@ import numpy as np
 
 from rankbench import fitted, metrics
 from rankbench.api.progress import Callback, CurvePoint, Progress, step_display
-from rankbench.core.contract import DECLARATIONS, Model, NeedsMore, OwnMetric, Solver
+from rankbench.core.contract import DECLARATIONS, Model, OwnMetric, Solver
 from rankbench.core.errors import UserError
+from rankbench.core.packages import import_needed
 from rankbench.core.streams import RNG, seed_of
 from rankbench.data.splits import SPLITS, Split, cut
 from rankbench.data.views import Comparisons, Ratings, View
@@ -249,8 +250,7 @@ def solver_of(solver: str | Solver) -> Solver:
     if absent := [name for name in (*DECLARATIONS, "steps") if getattr(found, name, None) is None]:
         problem = f"a {type(found).__name__} is no solver: it has no {absent[0]}"
         raise UserError(problem, remedy="pass a name such as 'sgd[rank=5]', or a record such as rankbench.SGD(rank=5)")
-    if isinstance(found, NeedsMore) and (command := found.missing()):
-        raise UserError(f"{type(found).__name__} needs a package that is not installed", remedy=command)
+    import_needed(found, type(found).__name__)
     return found
 
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from rankbench.checks import conduct, declared, given, made, measuring, repeated
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.checks.material import Subject
-from rankbench.core.contract import NeedsMore
 from rankbench.core.errors import UserError
+from rankbench.core.packages import import_needed, missing
 from rankbench.core.system import descendants, kill
 from rankbench.core.texts import error_text
 from rankbench.execution.isolation import forked, server
@@ -112,7 +112,7 @@ def kit_for(record: object) -> Kit:
 
 def checked(named: Named, seconds: float | None) -> Iterator[Finding]:
     """The findings of all checks of a solver or metric, each as it comes; a check may take so many seconds."""
-    if isinstance(named.record, NeedsMore) and (remedy := named.record.missing()):
+    if remedy := missing(named.record):
         raise UserError(f"{named.written} needs a package that is not installed", remedy=remedy)
     names = list(kit_for(named.record).checks)
     while names:
@@ -183,8 +183,7 @@ def _work(away: Connection, named: Named, names: list[str]) -> None:
     """Run these checks, and send each finding."""
     _hush()
     record = named.record
-    if isinstance(record, NeedsMore):
-        record.missing()  # imports the package before anything is looked at
+    import_needed(record, named.written)
     for name in names:
         away.send(looked(name, record))
 

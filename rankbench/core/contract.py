@@ -140,12 +140,21 @@ class FoldsIn(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Needs:
+    """Modules of packages that do not come with rankbench, and the command that installs them."""
+
+    modules: tuple[str, ...]
+    install: str
+
+
 @runtime_checkable
 class NeedsMore(Protocol):
     """A solver that needs an optional package for some settings; optional."""
 
-    def missing(self) -> str | None:
-        """The command that installs the missing package; if none is missing, None, and the package is imported."""
+    @property
+    def needs(self) -> Needs | None:
+        """What its training imports; None where these settings need nothing."""
         ...
 
 

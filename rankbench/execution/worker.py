@@ -23,13 +23,12 @@ from rankbench.core.contract import (
     Floats,
     GoesOn,
     Model,
-    NeedsMore,
     Partitioned,
     Scattered,
     Solver,
     Step,
 )
-from rankbench.core.errors import UserError
+from rankbench.core.packages import import_needed
 from rankbench.core.streams import stream
 from rankbench.core.texts import LONGEST
 from rankbench.data.by_item import counted, users_of
@@ -126,8 +125,7 @@ def work(home: Home, task: Task) -> Ended:
     cell, split = task.cell, read_split(task.parts)
     memory.note("read")
     solver: Solver = cell.solver.record
-    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):  # imports the package before timing
-        raise UserError(f"{cell.solver.written} needs a package that is not installed", remedy=remedy)
+    import_needed(solver, cell.solver.written)
     measured = [measure.record for measure in cell.measures]
     started = perf_counter()
     train = offer(solver, split.train_for(solver))

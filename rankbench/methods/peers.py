@@ -25,16 +25,6 @@ Counts = Literal["binary", "ratings"]  # what a rating counts: 1, or its value
 _LEVELS = 31  # LightGBM and XGBoost refuse more with the gain 2^level - 1
 
 
-def missing(*modules: str, remedy: str = INSTALL) -> str | None:
-    """The command that installs these modules; None if none is missing, and then they are imported."""
-    try:
-        for module in modules:
-            importlib.import_module(module)
-    except ImportError:
-        return remedy
-    return None
-
-
 def required(module: str, solver: str, remedy: str = INSTALL) -> Any:
     """The module; an error that says how to install it if it is missing."""
     try:

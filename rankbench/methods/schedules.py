@@ -1,16 +1,15 @@
 """Groups of items for threads to work on side by side: tournaments of groups, and partitions of the item graph."""
 
 import heapq
-import importlib
 
 import numpy as np
 import scipy.sparse
 
-from rankbench.core.contract import Int32s, Ints
+from rankbench.core.contract import Int32s, Ints, Needs
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import counted
 
-_INSTALL = "pip install 'rankbench[partition]'"
+METIS = Needs(("pymetis",), "pip install 'rankbench[partition]'")  # what `partition` imports
 
 
 def loads(better: Ints, worse: Ints, n_items: int) -> Ints:
@@ -78,15 +77,6 @@ def _summing_to(total: int, groups: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairs if a <= b]
 
 
-def missing() -> str | None:
-    """The command that installs the package that `partition` needs; None if it is installed (it is then loaded)."""
-    try:
-        importlib.import_module("pymetis")
-    except ImportError:
-        return _INSTALL
-    return None
-
-
 def _item_graph(better: Ints, worse: Ints, n_items: int) -> scipy.sparse.csr_array:
     """How many comparisons there are between any two items, symmetric, as CSR."""
     ones = np.ones(len(better), np.int32)
@@ -99,7 +89,7 @@ def _cut(graph: scipy.sparse.csr_array, load: Ints, groups: int) -> Ints:
     try:
         import pymetis  # noqa: PLC0415
     except ImportError:
-        raise UserError(f"cutting the item graph needs a package more: {_INSTALL}") from None
+        raise UserError(f"cutting the item graph needs a package more: {METIS.install}") from None
     rows = (np.ascontiguousarray(column, np.int32) for column in (graph.indptr, graph.indices))
     found = pymetis.part_graph(
         groups,

@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import product
 
 from rankbench import data as data_sets
-from rankbench.core.contract import NeedsMore, Solver
+from rankbench.core.contract import Solver
 from rankbench.core.errors import UserError
+from rankbench.core.packages import missing
 from rankbench.core.streams import stream
 from rankbench.data.splits import SPLITS, VALIDATIONS, Split
 from rankbench.data.views import mismatch
@@ -46,8 +47,7 @@ class Question:
     @cached_property
     def missing(self) -> tuple[str | None, ...]:
         """For each solver the command that installs the package it needs; None where nothing is missing."""
-        records = [named.record for named in self.solvers]
-        return tuple(one.missing() if isinstance(one, NeedsMore) else None for one in records)
+        return tuple(missing(named.record) for named in self.solvers)
 
     @property
     def repetitions(self) -> range:

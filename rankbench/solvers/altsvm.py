@@ -16,6 +16,7 @@ from rankbench.core.contract import (
     Int32s,
     Int64s,
     Model,
+    Needs,
     Records,
     Step,
     Sums,
@@ -89,9 +90,10 @@ class AltSVM(Checked):
         """Exact, except for the two schedules in which threads may write to the same items."""
         return Determinism.RACY if self.schedule in _RACES else Determinism.EXACT
 
-    def missing(self) -> str | None:
-        """The command that installs METIS for `partitioned`; None if it is not needed or is installed."""
-        return schedules.missing() if self.schedule == "partitioned" else None
+    @property
+    def needs(self) -> Needs | None:
+        """METIS for `partitioned`."""
+        return schedules.METIS if self.schedule == "partitioned" else None
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ..."""

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Needs, Step
 from rankbench.data.views import Comparisons, View
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import sgd as kernel
@@ -15,7 +15,7 @@ from rankbench.methods.folding import alone
 from rankbench.methods.losses import CODES, PairLoss
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.rotation import Rotation, rotation
-from rankbench.methods.schedules import balanced, loads, missing, partition
+from rankbench.methods.schedules import METIS, balanced, loads, partition
 from rankbench.models import Factors
 from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Decay, Precision, Rank, StepSize, Weight
@@ -68,9 +68,10 @@ class SGD(Checked):
         """Exact, except for `hogwild`."""
         return Determinism.RACY if self.schedule == "hogwild" else Determinism.EXACT
 
-    def missing(self) -> str | None:
-        """The command that installs METIS for `nomad`; None if it is not needed or is installed."""
-        return missing() if self.schedule == "nomad" else None
+    @property
+    def needs(self) -> Needs | None:
+        """METIS for `nomad`."""
+        return METIS if self.schedule == "nomad" else None
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over all comparisons."""

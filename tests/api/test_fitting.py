@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankbench
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.core.errors import UserError
 from rankbench.data.splits import cut
 from rankbench.data.views import Comparisons, Ratings
@@ -141,9 +141,7 @@ def test_the_public_split_is_the_one_of_the_harness():
 class Needy(Counting):
     """A solver that lacks a package."""
 
-    def missing(self):
-        """The command that installs it."""
-        return "pip install needed"
+    needs = Needs(("no_such_package",), "pip install needed")
 
 
 MODEL = rankbench.fit("sgd[rank=2]", SPLIT, steps=1)

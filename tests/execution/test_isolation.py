@@ -628,12 +628,12 @@ def test_an_error_in_a_process_that_the_solver_forked_is_not_sent(tmp_path, monk
     assert not home.poll()
 
 
-def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(tmp_path, pipe):
-    removed, path = tmp_path / "removed", tmp_path / "mine.py"
-    missing = f"    def missing(self): return 'pip install it' if os.path.exists({str(removed)!r}) else None\n"
-    path.write_text(SOLVER_HEAD + missing)
+def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(tmp_path, pipe, monkeypatch):
+    path = tmp_path / "mine.py"
+    needs = "    from rankbench.core.contract import Needs\n    needs = Needs(('wsgiref',), 'pip install it')\n"
+    path.write_text(SOLVER_HEAD + needs)
     task = task_with(tmp_path, f"{path}:Mine")
-    removed.touch()
+    monkeypatch.setitem(sys.modules, "wsgiref", None)
     with pytest.raises(UserError, match=r"Mine needs a package that is not installed; pip install it"):
         worker.work(pipe[1], task)
 

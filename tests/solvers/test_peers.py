@@ -6,6 +6,7 @@ They are tested where the packages are installed (`pip install "rankbench[peers]
 import subprocess
 import sys
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 import scipy.sparse
 from solvers.contract import SolverContract, ratings
 
-from rankbench.core.contract import Solver
+from rankbench.core.contract import Needs, Solver
 from rankbench.core.errors import UserError
+from rankbench.core.packages import import_needed, missing
 from rankbench.data.views import Comparisons, Ratings, offer
 from rankbench.execution.training import fit
 from rankbench.methods import peers
@@ -42,9 +44,10 @@ PACKAGES = ("cornac", "implicit", "lenskit", "lightfm", "lightgbm", "sklearn", "
 
 
 def installed(solver: Any) -> Any:
-    """The solver, or the test is skipped."""
-    if remedy := solver.missing():
+    """The solver with its package imported, or the test is skipped."""
+    if remedy := missing(solver):
         pytest.skip(f"its package is not installed: {remedy}")
+    import_needed(solver, type(solver).__name__)
     return solver
 
 
@@ -313,7 +316,7 @@ def test_a_missing_package_is_named_with_what_installs_it(name, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
     own = {"lightfm": "pip install lightfm-next", "lenskit-mf": 'pip install "rankbench[lenskit]"'}
     remedy = own.get(name, 'pip install "rankbench[peers]"')
-    assert solver.missing() == remedy
+    assert missing(solver) == remedy
     with pytest.raises(UserError) as error:
         next(solver.steps(offer(solver, view), np.random.default_rng(0)))
     package = "sklearn" if name == "liblinear" else name.partition("-")[0]
@@ -328,5 +331,20 @@ def test_every_peer_is_listed():
 def test_packages_that_are_there_are_imported_and_one_that_is_not_is_told_with_the_command(monkeypatch, tmp_path):
     (tmp_path / "there_it_is.py").write_text("found = True\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert peers.missing("there_it_is") is None and sys.modules.pop("there_it_is").found
-    assert peers.missing("json", "no_such_package") == peers.INSTALL
+    there, absent = _needing("there_it_is"), _needing("json", "no_such_package")
+    assert (missing(there), missing(absent)) == (None, "install it") and "there_it_is" not in sys.modules
+    import_needed(there, "there")
+    assert sys.modules.pop("there_it_is").found
+    with pytest.raises(UserError, match="absent needs a package that is not installed; install it"):
+        import_needed(absent, "absent")
+
+
+def test_a_package_that_is_there_and_does_not_load_is_told_with_the_reason(monkeypatch, tmp_path):
+    (tmp_path / "broken_one.py").write_text("raise ImportError('libgomp.so.1 is missing')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"does not load: libgomp.so.1 is missing; install it"):
+        import_needed(_needing("broken_one"), "solver")
+
+
+def _needing(*modules):
+    return SimpleNamespace(needs=Needs(modules, "install it"))

@@ -13,8 +13,9 @@ import pytest
 from solvers.contract import ratings
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import NeedsMore, Solver
+from rankbench.core.contract import Solver
 from rankbench.core.errors import UserError
+from rankbench.core.packages import missing
 from rankbench.core.streams import stream
 from rankbench.data.views import Ratings, offer
 from rankbench.execution.training import fit
@@ -152,7 +153,7 @@ def _above(limit: float | None) -> float | None:
 
 def skip_without_its_package(solver: Solver) -> None:
     """Skip a test of a solver of another package that is not installed."""
-    if isinstance(solver, NeedsMore) and (remedy := solver.missing()):
+    if remedy := missing(solver):
         pytest.skip(f"a package is missing: {remedy}")
 
 

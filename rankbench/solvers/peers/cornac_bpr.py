@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
@@ -33,10 +33,7 @@ class CornacBPR(Checked):
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "BPR of cornac"
-
-    def missing(self) -> str | None:
-        """The command that installs cornac; None if it is installed."""
-        return peers.missing("cornac.models")
+    needs: ClassVar = Needs(("cornac.models",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

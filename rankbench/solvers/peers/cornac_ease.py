@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.item_weights import Interactions
@@ -30,10 +30,7 @@ class CornacEASE(Checked):
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "EASE of cornac"
-
-    def missing(self) -> str | None:
-        """The command that installs cornac; None if it is installed."""
-        return peers.missing("cornac.models")
+    needs: ClassVar = Needs(("cornac.models",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

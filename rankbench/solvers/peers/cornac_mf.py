@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
@@ -31,10 +31,7 @@ class CornacMF(Checked):
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "MF of cornac"
-
-    def missing(self) -> str | None:
-        """The command that installs cornac; None if it is installed."""
-        return peers.missing("cornac.models", "cornac.models.mf.backend_cpu")
+    needs: ClassVar = Needs(("cornac.models", "cornac.models.mf.backend_cpu"), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

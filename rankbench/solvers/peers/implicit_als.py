@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.names import Checked, Limits, checked_threads
@@ -33,10 +33,7 @@ class ImplicitALS(Checked):
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "ALS of implicit"
-
-    def missing(self) -> str | None:
-        """The command that installs implicit; None if it is installed."""
-        return peers.missing("implicit.cpu.als")
+    needs: ClassVar = Needs(("implicit.cpu.als",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.names import Checked, checked_threads
@@ -32,10 +32,7 @@ class ImplicitBPR(Checked):
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "BPR of implicit"
-
-    def missing(self) -> str | None:
-        """The command that installs implicit; None if it is installed."""
-        return peers.missing("implicit.cpu.bpr")
+    needs: ClassVar = Needs(("implicit.cpu.bpr",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

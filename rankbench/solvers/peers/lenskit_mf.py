@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
@@ -39,10 +39,7 @@ class LensKitMF(Checked):
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
     title: ClassVar = "MF of LensKit"
-
-    def missing(self) -> str | None:
-        """The command that installs LensKit; None if it is installed."""
-        return peers.missing("lenskit.als", remedy=_INSTALL)
+    needs: ClassVar = Needs(("lenskit.als",), _INSTALL)
 
     def steps(  # pragma: no cover: only with the extra lenskit
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

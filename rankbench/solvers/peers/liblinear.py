@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons
 from rankbench.methods import peers
@@ -36,15 +36,12 @@ class LIBLINEAR(Checked):
     determinism: ClassVar = Determinism.EXACT
     version: ClassVar = 1
     title: ClassVar = "LIBLINEAR"
+    needs: ClassVar = Needs(("sklearn.svm",), peers.INSTALL)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.loss == "hinge" and self.form == "primal":
             raise UserError("loss=hinge has no primal form in LIBLINEAR", subject="LIBLINEAR", remedy="add form=dual")
-
-    def missing(self) -> str | None:
-        """The command that installs scikit-learn; None if it is installed."""
-        return peers.missing("sklearn.svm")
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Comparisons, rng: np.random.Generator, threads: int = 1

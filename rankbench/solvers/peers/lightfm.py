@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
@@ -36,10 +36,7 @@ class LightFM(Checked):
     determinism: ClassVar = Determinism.RACY
     version: ClassVar = 1
     title: ClassVar = "LightFM"
-
-    def missing(self) -> str | None:
-        """The command that installs LightFM's successor; None if it is installed."""
-        return peers.missing("lightfm", remedy=_INSTALL)
+    needs: ClassVar = Needs(("lightfm",), _INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
@@ -38,10 +38,7 @@ class LightGBMRanker(Checked):
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "LambdaRank of LightGBM"
-
-    def missing(self) -> str | None:
-        """The command that installs LightGBM; None if it is installed."""
-        return peers.missing("lightgbm")
+    needs: ClassVar = Needs(("lightgbm",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1

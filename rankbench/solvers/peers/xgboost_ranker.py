@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Step
+from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
 from rankbench.methods.factors import seed_of
@@ -35,10 +35,7 @@ class XGBoostRanker(Checked):
     determinism: ClassVar = Determinism.FIXED_THREADS
     version: ClassVar = 1
     title: ClassVar = "ranker of XGBoost"
-
-    def missing(self) -> str | None:
-        """The command that installs XGBoost; None if it is installed."""
-        return peers.missing("xgboost")
+    needs: ClassVar = Needs(("xgboost",), peers.INSTALL)
 
     def steps(  # pragma: no cover: only with the extra peers
         self, train: Ratings, rng: np.random.Generator, threads: int = 1
