@@ -44,6 +44,7 @@ _HOMES = {  # each module is imported on first use, which keeps `import rankbenc
     "MF": "rankbench.solvers.mf",
     "MPRank": "rankbench.solvers.mprank",
     "Model": "rankbench.core.contract",
+    "Needs": "rankbench.core.contract",
     "Outcome": "rankbench.api.outcomes",
     "OwnMetric": "rankbench.core.contract",
     "Popularity": "rankbench.solvers.popularity",

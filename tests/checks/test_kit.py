@@ -59,7 +59,7 @@ def test_an_optional_package_is_asked_for_or_imported_before_anything_is_looked_
     solver = own(tmp_path, "yield from super().steps(train, rng)")
     path = tmp_path / "mine.py"
     text = path.read_text()
-    declared = "    from rankbench.core.contract import Needs\n    needs = Needs(('{}',), 'pip install it')\n"
+    declared = "    from rankbench import Needs\n    needs = Needs(('{}',), 'pip install it')\n"
     path.write_text(text + declared.format("wsgiref"))
     found = {one.name: one for one in checked(SOLVERS.resolve(solver.written), 60)}
     assert found["imports"].outcome == "passed" and not any(one.bad for one in found.values())
