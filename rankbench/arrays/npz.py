@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankbench.arrays import mapped
 from rankbench.arrays.mapped import home_of, pieces
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import replacing
@@ -25,8 +24,6 @@ Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 LARGEST = 1e30  # the largest number in data, either sign: products of several such numbers do not overflow
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
-_LINE = 64  # bytes; the content of a large array in an npz file begins at a multiple, so that it can be mapped
-_HEADER, _ZIP64, _PADDING = 30, 20, 0xD935  # bytes of a zip entry's header and of its long sizes; the mark of padding
 _BLOCK = 1 << 20  # bytes to read at a time
 _UNPACKED = 256 << 20  # bytes that arrays may take beyond those of their file, which is not compressed by rankbench
 _DAMAGED = (ValueError, TypeError, EOFError, RuntimeError, MemoryError, OverflowError, BadZipFile, struct.error)
@@ -126,18 +123,8 @@ def write_npz(path: Path, arrays: Arrays) -> None:
         ZipFile(file, "w", ZIP_STORED) as archive,
     ):
         for name, array in arrays.items():
-            entry = _padded(f"{name}.npy", file.tell() if array.nbytes >= mapped.LARGE else None)
-            with archive.open(entry, "w", force_zip64=True) as stream:
+            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
-
-
-def _padded(name: str, place: int | None) -> ZipInfo:
-    """The header of a zip entry; of one at this place of the file, so long that its content can be mapped."""
-    entry = ZipInfo(name)
-    if place is not None:
-        room = -(place + _HEADER + len(name.encode()) + _ZIP64 + 4) % _LINE
-        entry.extra = struct.pack("<HH", _PADDING, room) + bytes(room)
-    return entry
 
 
 def read_npz(path: Path, most: int | None = None) -> Arrays:
@@ -147,17 +134,7 @@ def read_npz(path: Path, most: int | None = None) -> Arrays:
     try:
         with opened(path, most) as file, ZipFile(file) as archive:
             _refuse_unpacking(path, file, archive)
-            return {_name(entry): _array(archive, entry) for entry in archive.infolist()}
-    except _DAMAGED as error:
-        raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
-
-
-def map_npz(path: Path) -> Arrays:
-    """All arrays of an npz file that is only ever replaced as a whole; large arrays are mapped and not read."""
-    try:
-        with opened(path) as file, ZipFile(file) as archive:
-            _refuse_unpacking(path, file, archive)
-            return {_name(entry): _entry(file, archive, entry) for entry in archive.infolist()}
+            return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in archive.infolist()}
     except _DAMAGED as error:
         raise UserError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
 
@@ -169,11 +146,6 @@ def _refuse_unpacking(path: Path, file: IO[bytes], archive: ZipFile) -> None:
     unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > file.seek(0, 2) + _UNPACKED:
         raise UserError(f"{path} would unpack to {unpacked:,} bytes: it is no file of rankbench")
-
-
-def _name(entry: ZipInfo) -> str:
-    """The name of the array in a zip entry."""
-    return entry.filename.removesuffix(".npy")
 
 
 def _array(archive: ZipFile, entry: ZipInfo) -> Array:
@@ -191,40 +163,16 @@ def _array(archive: ZipFile, entry: ZipInfo) -> Array:
     return array.copy("K")
 
 
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """The shape of an array, whether it lies by columns, and its type, at the beginning of its entry."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(stream)
-
-
 @lru_cache(1 << 10)
 def _of_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """The same of an array without Python objects."""
-    shape, by_column, dtype = _read_header(BytesIO(header))
+    """The shape of an array, whether it lies by columns, and its type, by the header of its entry."""
+    stream = BytesIO(header)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_column, dtype = read(stream)
     if dtype.hasobject:
         raise ValueError("pickled arrays are refused")
     return shape, by_column, dtype
-
-
-def _entry(file: IO[bytes], archive: ZipFile, entry: ZipInfo) -> Array:
-    """The array of a zip entry: mapped if it is large, stored as it is and begins where an array may, else read."""
-    if entry.file_size >= mapped.LARGE and entry.compress_type == ZIP_STORED:
-        with archive.open(entry) as stream:
-            shape, by_column, dtype = _read_header(stream)
-            start = _content(file, entry) + stream.tell()
-            while stream.read(_BLOCK):
-                pass  # reading to the end compares the checksum
-        if not (by_column or dtype.hasobject or start % dtype.alignment or not shape):
-            return mapped.mapped(file, dtype, shape, start)
-    return _array(archive, entry)
-
-
-def _content(file: IO[bytes], entry: ZipInfo) -> int:
-    """Where the content of a zip entry begins in the file."""
-    file.seek(entry.header_offset)
-    name, extra = struct.unpack_from("<HH", file.read(_HEADER), _HEADER - 4)
-    return entry.header_offset + _HEADER + int(name) + int(extra)
 
 
 def fingerprint(*records: object) -> str:

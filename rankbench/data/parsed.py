@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from rankbench.arrays.npz import map_npz, pack, write_npz
+from rankbench.arrays.array_files import read_arrays, write_arrays
+from rankbench.arrays.npz import pack
 from rankbench.core.contract import Dataclass
 from rankbench.core.errors import UserError
 from rankbench.data.cache import cache_folder
@@ -23,18 +24,18 @@ def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files
     """
     settings = hashlib.sha256(f"{version} {show_settings(settings_of(record))}".encode()).hexdigest()[:12]
     folder = cache_folder() / "parsed"
-    path = folder / f"{files.name}-{settings}-{files.stamp()[:16]}.npz"
+    path = folder / f"{files.name}-{settings}-{files.stamp()[:16]}.arrays"
     try:
-        view: AnyView = view_of(map_npz(path))
+        view: AnyView = view_of(read_arrays(path))
         return view
     except (OSError, UserError, KeyError):
         pass  # not cached yet, or damaged: parse the files
     view = parse(files)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob(f"{files.name}-{settings}-*.npz"):
+        for old in folder.glob(f"{files.name}-{settings}-*"):
             old.unlink(missing_ok=True)
-        write_npz(path, pack(view))
+        write_arrays(path, pack(view))
     except OSError:
         pass  # if the cache cannot be written, the files are parsed again next time
     return view

@@ -14,7 +14,7 @@ _SOLVERS = [entry.partition(":")[0] for entry in SOLVERS.entries.values()]
 
 for _module in ("rankbench.execution.supervisor", "multiprocessing.popen_forkserver", *_SOLVERS):
     importlib.import_module(_module)
-for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which splits are stored
+for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which models are stored
     codecs.lookup(_encoding)
 blas.loaded(len(sys.modules))
 gc.freeze()  # else a collection in a cell would copy every page that its process shares with the server

@@ -353,7 +353,7 @@ class _Runner:
         """The file of a cell's split; the previous split's file is removed unless a running cell uses it."""
         if self.file is None or place != self.place:
             self._discard()
-            self.file, self.place = self.scratch / f"{self.written}.npz", place
+            self.file, self.place = self.scratch / f"{self.written}.arrays", place
             self.written += 1
             with writing_to(self.owner.store.folder, MAKE_ROOM):
                 self.owner.materials.write(place, self.file)

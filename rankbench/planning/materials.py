@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from rankbench import data as data_sets
-from rankbench.arrays import mapped
-from rankbench.arrays.npz import Arrays, map_npz, pack, write_npz
+from rankbench.arrays.array_files import read_arrays, write_arrays
+from rankbench.arrays.npz import Arrays, pack
 from rankbench.core.errors import MAKE_ROOM, writing_to
 from rankbench.core.leftovers import HeldFolder
 from rankbench.core.streams import stream
@@ -21,7 +21,6 @@ from rankbench.planning.memory import PeakMemory
 from rankbench.records.cells import Place
 from rankbench.records.results import Peak
 
-_SAME = ".same"  # after the name of an array that is not written: the text is the name of the array that it equals
 KEPT = 256 * 2**20  # bytes of splits to keep in memory; further splits go to the scratch folder
 
 
@@ -136,7 +135,7 @@ class Materials:
             self._size += size
         elif self.scratch is not None:
             self._folder = self._folder or self.scratch()
-            path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.npz"
+            path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.arrays"
             with writing_to(path.parent, MAKE_ROOM):
                 write_split(path, found)
             self._files[place] = path
@@ -154,22 +153,13 @@ def packed(split: Split) -> Arrays:
 
 
 def write_split(path: Path, split: Split) -> None:
-    """Write a split to a file; a large array that two parts share, such as item features, is written once."""
-    arrays: Arrays = {}
-    names: dict[tuple[object, ...], str] = {}  # by the place in memory
-    for name, array in packed(split).items():
-        about = array.__array_interface__
-        first = names.setdefault((*about["data"], about["typestr"], array.shape, array.strides), name)
-        shared = first != name and array.nbytes >= mapped.LARGE
-        arrays |= {f"{name}{_SAME}": np.array(first)} if shared else {name: array}
-    write_npz(path, arrays)
+    """Write a split to a file."""
+    write_arrays(path, packed(split))
 
 
 def read_split(path: Path) -> Split:
     """The split in a file, which must not be changed afterwards; its large arrays are mapped, and not read."""
-    arrays = map_npz(path)
-    for name in [name for name in arrays if name.endswith(_SAME)]:
-        arrays[name.removesuffix(_SAME)] = arrays[str(arrays.pop(name))]
+    arrays = read_arrays(path)
     parts = {name.removesuffix(".kind") for name in arrays if name.endswith(".kind")}
     return Split(**{part: view_of(arrays, f"{part}.") for part in parts})
 

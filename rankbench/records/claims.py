@@ -278,9 +278,9 @@ class Claims:
             spent = permits[-1:]  # permits of dead drivers stay as long as the claim: their numbers are used up
             try:
                 if permits:
-                    found, stale = self._judge(path)
+                    found, stale = self._judge(path) if only_stale else (look(path), True)
                     there = found is not None and found.token == token
-                    if there and (stale or not only_stale):
+                    if there and stale:
                         remove(path)
                         removed = True
                     if removed or not there:

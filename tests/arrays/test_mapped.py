@@ -5,7 +5,6 @@ import gc
 import os
 import threading
 import time
-import zipfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbench.arrays import mapped
+from rankbench.arrays.array_files import read_arrays, write_arrays
 from rankbench.arrays.mapped import Pile, home_of, pieces, zeros
-from rankbench.arrays.npz import fingerprint, is_sealed, map_npz, pack, read_npz, write_npz
+from rankbench.arrays.npz import fingerprint, is_sealed, pack
 from rankbench.core import system
 from rankbench.core.errors import UserError
 from rankbench.data import load
@@ -172,58 +172,6 @@ def test_an_array_in_another_buffer_is_not_ours():
     assert home_of(found) is None and not is_sealed(found)
 
 
-ARRAYS = {
-    "odd name": np.arange(7, dtype=np.int8),
-    "floats": np.arange(40.0).reshape(8, 5),
-    "text": np.array(["a", "böß"] * 20),
-    "one": np.array(3),
-    "by column": np.asfortranarray(np.arange(40.0).reshape(8, 5)),
-    "none": np.empty((0, 3)),
-    "ids": np.arange(99, dtype=np.int32),
-}
-
-
-def test_large_arrays_of_a_file_are_mapped_and_the_others_read(small):
-    path = small / "a.npz"
-    write_npz(path, ARRAYS)
-    found, read = map_npz(path), read_npz(path)
-    assert list(found) == list(read) == list(ARRAYS)
-    for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(found[name], array)
-        np.testing.assert_array_equal(read[name], array)
-        assert found[name].dtype == array.dtype and found[name].flags.aligned
-    assert [name for name in found if home_of(found[name])] == ["floats", "text", "ids"]
-    path.unlink()
-    assert found["ids"].sum() == 99 * 49
-
-
-def test_compressed_and_unaligned_arrays_are_read(small):
-    np.savez_compressed(small / "packed.npz", ids=np.arange(99))
-    with zipfile.ZipFile(small / "odd.npz", "w") as archive:
-        for name in ("x", "xy", "xyz"):  # of three places in a row at most one is aligned
-            with archive.open(f"{name}.npy", "w") as stream:
-                np.lib.format.write_array(stream, np.arange(99))
-    for found in (map_npz(small / "packed.npz"), map_npz(small / "odd.npz")):
-        assert all(array.tolist() == list(range(99)) and array.flags.aligned for array in found.values())
-
-
-@pytest.mark.parametrize("place", [0.3, 0.6, 0.9])
-def test_a_bit_turned_in_a_mapped_array_is_an_error(small, place):
-    path = small / "a.npz"
-    write_npz(path, {"ids": np.arange(5000)})
-    content = bytearray(path.read_bytes())
-    content[int(place * len(content))] ^= 4
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=r"a\.npz is damaged"):
-        map_npz(path)
-
-
-def test_a_mapped_array_that_needs_objects_is_refused(small):
-    np.savez(small / "a.npz", a=np.array([{}] * 50, dtype=object))
-    with pytest.raises(UserError, match="damaged or not an npz file of plain arrays"):
-        map_npz(small / "a.npz")
-
-
 def views():
     """Views of both kinds, with users without rows at both ends and in between."""
     rng = np.random.default_rng(3)
@@ -275,8 +223,8 @@ def test_what_is_wrong_is_found_in_every_block(small):
 )
 def test_mapped_data_and_its_splits_have_the_same_bits(small, name):
     found = split(load(DATA), name)
-    write_split(small / "split.npz", found)
-    back = read_split(small / "split.npz")
+    write_split(small / "split.arrays", found)
+    back = read_split(small / "split.arrays")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "LARGE", 1 << 27)
         whole = load(DATA)
@@ -284,7 +232,7 @@ def test_mapped_data_and_its_splits_have_the_same_bits(small, name):
     assert any(map(home_of, packed(back).values())) and not any(map(home_of, packed(expected).values()))
     assert home_of(load(DATA).items) and fingerprint(load(DATA)) == fingerprint(whole)
     assert found.hash == back.hash == expected.hash
-    assert not any(path.name != "split.npz" for path in small.iterdir())
+    assert not any(path.name != "split.arrays" for path in small.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -327,9 +275,9 @@ def test_comparisons_are_evaluated_block_by_block(small, monkeypatch):
 
 def test_features_that_both_parts_share_are_written_once(small):
     found = split(load(DATA), "leave-reviewer-out[least=20,raters=2]")
-    write_split(small / "split.npz", found)
-    arrays, back = read_npz(small / "split.npz"), read_split(small / "split.npz")
-    assert [name for name in arrays if name.endswith("item_features")] == ["train.item_features"]
+    write_split(small / "split.arrays", found)
+    back = read_split(small / "split.arrays")
+    assert (small / "split.arrays").stat().st_size < 2 * found.train.item_features.nbytes
     assert home_of(back.test.item_features) is home_of(back.train.item_features) is not None
     np.testing.assert_array_equal(back.test.item_features, found.test.item_features)
 
@@ -337,5 +285,5 @@ def test_features_that_both_parts_share_are_written_once(small):
 def test_sparse_features_of_a_mapped_view_are_the_same(small):
     features = scipy.sparse.random_array((30, 20), density=0.5, rng=np.random.default_rng(0)).tocsr()
     view = Ratings([0, 30], np.arange(30), np.ones(30), 30, features)
-    write_npz(small / "view.npz", pack(view))
-    assert fingerprint(view_of(map_npz(small / "view.npz"))) == fingerprint(view)
+    write_arrays(small / "view", pack(view))
+    assert fingerprint(view_of(read_arrays(small / "view"))) == fingerprint(view)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import TINY
 
-from rankbench.arrays.npz import read_npz
+from rankbench.arrays.array_files import read_arrays
 from rankbench.core.errors import UserError
 from rankbench.data import DATASETS, load
 from rankbench.data.splits import SPLITS, VALIDATIONS, cut
@@ -65,7 +65,7 @@ def test_a_split_is_cut_once_and_comes_back_the_same(monkeypatch, tmp_path, cuts
         again = found.split(place)
         assert same(again, split) and again.hash == split.hash == Materials(0).split(place).hash
     assert len(cuts) == 3 + 4  # those of fresh materials: the inner one needs its outer
-    assert len(scratch.made) == (kept == 0) and bool(list(tmp_path.rglob("*.npz"))) == (kept == 0)
+    assert len(scratch.made) == (kept == 0) and bool(list(tmp_path.rglob("*.arrays"))) == (kept == 0)
 
 
 def test_what_is_too_much_for_memory_goes_to_files_and_leaves_them_when_dropped(monkeypatch, tmp_path, cuts, scratch):
@@ -74,16 +74,16 @@ def test_what_is_too_much_for_memory_goes_to_files_and_leaves_them_when_dropped(
     found = Materials(0, scratch)
     for place in (FIRST, SECOND, INNER):
         found.split(place)
-    assert len(list(tmp_path.rglob("*.npz"))) == 2
+    assert len(list(tmp_path.rglob("*.arrays"))) == 2
     found.drop([SECOND, SECOND])
-    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert len(list(tmp_path.rglob("*.arrays"))) == 1
     found.keep_only([INNER])
-    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert len(list(tmp_path.rglob("*.arrays"))) == 1
     assert len(cuts) == 3 and found.split(INNER) is not None and len(cuts) == 3
     found.split(FIRST)  # there is room for it again
-    assert len(cuts) == 4 and len(list(tmp_path.rglob("*.npz"))) == 1
+    assert len(cuts) == 4 and len(list(tmp_path.rglob("*.arrays"))) == 1
     found.keep_only([])
-    assert list(tmp_path.rglob("*.npz")) == []
+    assert list(tmp_path.rglob("*.arrays")) == []
     del found, scratch.made[:]
     assert list(tmp_path.iterdir()) == []
 
@@ -98,26 +98,26 @@ def test_without_a_scratch_folder_what_is_too_much_is_cut_again(monkeypatch, cut
 @pytest.mark.parametrize("place", [FIRST, INNER])
 def test_a_split_is_written_as_the_file_that_cells_read(monkeypatch, tmp_path, cuts, scratch, kept, place):
     monkeypatch.setattr(materials, "KEPT", kept)
-    found, path = Materials(0, scratch), tmp_path / "split.npz"
+    found, path = Materials(0, scratch), tmp_path / "split.arrays"
     expected = found.split(place)
     before = len(cuts)
     found.write(place, path)
     back = read_split(path)
     assert same(back, expected) and back.hash == expected.hash and len(cuts) == before
-    assert set(read_npz(path)) == set(packed(expected))
+    assert set(read_arrays(path)) == set(packed(expected))
     assert same(found.split(place), expected) and len(cuts) > before  # it was ours no more
 
 
 def test_a_split_that_nobody_asked_for_is_cut_when_it_is_written(tmp_path, cuts):
-    Materials(0).write(FIRST, tmp_path / "split.npz")
-    assert read_split(tmp_path / "split.npz").hash == Materials(0).split(FIRST).hash and len(cuts) == 2
+    Materials(0).write(FIRST, tmp_path / "split.arrays")
+    assert read_split(tmp_path / "split.arrays").hash == Materials(0).split(FIRST).hash and len(cuts) == 2
 
 
 def test_a_damaged_file_of_a_split_is_one_line(tmp_path):
-    path = tmp_path / "split.npz"
+    path = tmp_path / "split.arrays"
     Materials(0).write(FIRST, path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(UserError, match=r"split\.npz is damaged"):
+    with pytest.raises(UserError, match=r"split\.arrays is damaged"):
         read_split(path)
 
 

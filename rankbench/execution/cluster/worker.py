@@ -116,11 +116,11 @@ class _Unfit(Exception):
 
 def _split_file(order: Order, folder: Path) -> Path:
     """The file of the cell's split: kept from an earlier cell, sent by the driver, or made here from its names."""
-    path = folder / f"{order.cell.split_hash}.npz"
+    path = folder / f"{order.cell.split_hash}.arrays"
     if path.exists():
         os.utime(path)
         return path
-    kept = sorted(folder.glob("*.npz"), key=lambda file: file.stat().st_mtime)
+    kept = sorted(folder.glob("*.arrays"), key=lambda file: file.stat().st_mtime)
     for old in kept[: max(0, len(kept) - _KEPT + 1)]:
         old.unlink()
     draft = folder / "draft"

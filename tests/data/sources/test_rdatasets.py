@@ -9,7 +9,8 @@ import pooch
 import pytest
 from data.sources.at_hand import view_of
 
-from rankbench.arrays.npz import fingerprint, read_npz
+from rankbench.arrays.array_files import read_arrays
+from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data.origins import INSTALL
 from rankbench.data.sources import insteval, rdatasets
@@ -121,11 +122,11 @@ DAMAGES = {
 def test_a_damaged_cache_is_made_anew(cache):
     expected = fingerprint(view_of(InstEval()))
     (file,) = (cache / "parsed").iterdir()
-    content, intact = file.read_bytes(), {name: array.tobytes() for name, array in read_npz(file).items()}
+    content, intact = file.read_bytes(), {name: array.tobytes() for name, array in read_arrays(file).items()}
     for damage in DAMAGES.values():
         file.write_bytes(damage(content))
         assert fingerprint(view_of(InstEval())) == expected
-        assert {name: array.tobytes() for name, array in read_npz(file).items()} == intact
+        assert {name: array.tobytes() for name, array in read_arrays(file).items()} == intact
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(monkeypatch, tmp_path, cache):

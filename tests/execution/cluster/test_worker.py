@@ -62,7 +62,7 @@ def test_processes_that_do_not_reach_each_other_are_not_taken_for_a_full_disk(or
     def refused():
         raise ConnectionRefusedError(111, "Connection refused")
 
-    monkeypatch.setattr(cluster_worker, "_split_file", lambda order, folder: folder / "split.npz")
+    monkeypatch.setattr(cluster_worker, "_split_file", lambda order, folder: folder / "split.arrays")
     monkeypatch.setattr(cluster_worker, "_stopped_by", lambda name: nullcontext(threading.Event()))
     monkeypatch.setattr(cluster_worker, "server", refused)
     with pytest.raises(ConnectionRefusedError):
@@ -106,14 +106,14 @@ def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
 
 def test_the_splits_used_last_are_kept(tmp_path, order):
     for age, name in enumerate("abcd"):
-        path = tmp_path / f"{name}.npz"
+        path = tmp_path / f"{name}.arrays"
         path.write_bytes(b"split")
         os.utime(path, (age, age))
     again = cluster_worker._split_file(replace(order, cell=replace(order.cell, split_hash="a")), tmp_path)
-    assert again == tmp_path / "a.npz" and again.read_bytes() == b"split"
+    assert again == tmp_path / "a.arrays" and again.read_bytes() == b"split"
     sent = replace(order, cell=replace(order.cell, split_hash="e"), split=b"sent")
     assert cluster_worker._split_file(sent, tmp_path).read_bytes() == b"sent"
-    assert sorted(path.name for path in tmp_path.glob("?.npz")) == ["a.npz", "c.npz", "d.npz", "e.npz"]
+    assert sorted(path.name for path in tmp_path.glob("?.arrays")) == [f"{name}.arrays" for name in "acde"]
     assert not (tmp_path / "draft").exists()
 
 
