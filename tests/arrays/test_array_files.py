@@ -61,11 +61,11 @@ def test_large_arrays_are_mapped_and_the_others_read(path):
 
 
 def test_the_same_memory_is_written_once_and_is_the_same_again(path):
-    features = np.arange(100.0).reshape(20, 5)
+    features = np.arange(100.0).reshape(10, 10)
     write_arrays(path, {"train": features, "test": features, "turned": features.T, "part": features[:3]})
     found = read_arrays(path)
     assert found["train"] is found["test"] and same(found["turned"], features.T) and same(found["part"], features[:3])
-    assert 1600 < path.stat().st_size < 2400
+    assert 1840 < path.stat().st_size < 2500
 
 
 def test_objects_are_not_written(path):

@@ -5,7 +5,6 @@ Lines differ in colour, marker and dashes, so that they can be told apart in gre
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import BytesIO
 from math import log10
 from pathlib import Path
 from textwrap import fill
@@ -46,9 +45,9 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as PDF and as PNG of 128 colours, which takes a third of the bytes; without dates."""
     lay_out(figure)
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-    drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi="figure")
-    picture = Image.open(drawn).convert("RGB")
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     picture.quantize(_TONES, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(folder / f"{name}.png")
 
 
