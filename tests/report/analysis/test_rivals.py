@@ -196,7 +196,7 @@ def test_rivals_are_read_with_the_canonical_name_of_their_metric():
 
 @pytest.mark.slow
 def test_without_any_peer_the_experiment_runs_and_says_what_is_left_out(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("rankbench.methods.peers.missing", lambda *modules, remedy="pip install them": remedy)
+    monkeypatch.setattr("rankbench.core.packages.find_spec", lambda name: None)
     assert rankbench(monkeypatch, "run", "peers", "--out", str(tmp_path)) == 0
     said = capsys.readouterr().out
     assert "xgboost needs a package that is not installed" in said
