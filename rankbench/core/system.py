@@ -17,6 +17,7 @@ import os
 import platform
 import signal
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -144,6 +145,7 @@ def cpu_seconds() -> float:
     return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime
 
 
+@cache  # three files that are made for each cell have it in their names
 def boot_id() -> str:
     """A text that is another one after each start of the machine; empty if unknown."""
     return _text("/proc/sys/kernel/random/boot_id")

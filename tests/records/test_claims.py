@@ -198,7 +198,7 @@ def test_a_later_process_with_the_same_pid_is_another(folder):
 
 
 def test_without_a_boot_id_nobody_is_taken_for_dead(folder, monkeypatch):
-    monkeypatch.setattr(claim_files.system, "_text", lambda path: "")
+    monkeypatch.setattr(claim_files.system, "boot_id", lambda: "")
     with Claims(folder) as ours, Claims(folder) as theirs:
         assert ours.take("cell")
         forge(folder, "far", **(content(folder / "cell.claim") | {"token": "abc", "pid": 2**31 - 1}))
