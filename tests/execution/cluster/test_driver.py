@@ -280,12 +280,12 @@ def test_a_worker_of_another_version_gets_no_cells_and_the_others_run_them(tmp_p
 
 
 def with_small_disk():
-    """A command that starts another one, for which alone /mnt is a disk of 8 KiB; skips the test where that is refused.
+    """A command that starts another one, for which alone /mnt is a disk of 4 KiB; skips the test where that is refused.
 
     The path is short, since TMPDIR is not used for sockets where its path is long.
     """
     inside = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
-    inside += ('mount -t tmpfs -o size=8k none /mnt && exec "$@"', "sh")
+    inside += ('mount -t tmpfs -o size=4k none /mnt && exec "$@"', "sh")
     try:
         allowed = subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
