@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 import rankbench
 from rankbench import Step, UserError
 from rankbench.cli.describe import Setting, declared, settings_in
-from rankbench.core.contract import NeedsMore
-from rankbench.core.packages import missing
+from rankbench.core.packages import missing, needs_of
 from rankbench.data.splits import SPLITS
 from rankbench.execution.training import trained
 from rankbench.experiments import Budget
@@ -162,8 +161,8 @@ def _extra(name: str) -> str:
 
 def _remedy(text: str) -> str | None:
     """The command that installs what the solver needs."""
-    solver = SOLVERS.make(text)
-    return solver.needs.install if isinstance(solver, NeedsMore) and solver.needs else None
+    needs = needs_of(SOLVERS.make(text))
+    return needs.install if needs else None
 
 
 def _missing(text: str) -> str | None:

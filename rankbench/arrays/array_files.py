@@ -4,8 +4,8 @@
     the table    in JSON, for each array its name, type, shape, place and checksum
     the arrays   each at a multiple of 64 bytes; arrays that are the same memory are written once
 
-A split is read by each cell's process, and there an npz file of small arrays takes three times as long: a process that
-was forked copies the memory of each function that it calls for the first time.
+A split is read by each cell's process, and there an npz file of small arrays takes twice as long: a process that was
+forked copies the memory of each function that it calls for the first time.
 """
 
 import json

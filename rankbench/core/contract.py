@@ -142,20 +142,10 @@ class FoldsIn(Protocol):
 
 @dataclass(frozen=True)
 class Needs:
-    """Modules of packages that do not come with rankbench, and the command that installs them."""
+    """What the `needs` of a solver says, a class variable or a property, where its training imports other packages."""
 
-    modules: tuple[str, ...]
-    install: str
-
-
-@runtime_checkable
-class NeedsMore(Protocol):
-    """A solver that needs an optional package for some settings; optional."""
-
-    @property
-    def needs(self) -> Needs | None:
-        """What its training imports; None where these settings need nothing."""
-        ...
+    modules: tuple[str, ...]  # that do not come with rankbench
+    install: str  # the command that installs them
 
 
 class Executor(Protocol):

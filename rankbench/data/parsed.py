@@ -13,6 +13,7 @@ from rankbench.data.files import Files
 from rankbench.data.views import Comparisons, Ratings, view_of
 from rankbench.names import settings_of, show_settings
 
+_ENDINGS = (".arrays", ".npz")  # of what is kept, and of what versions up to 0.2.0 kept
 AnyView = TypeVar("AnyView", Ratings, Comparisons)
 
 
@@ -34,7 +35,8 @@ def parsed(record: Dataclass, version: int, files: Files, parse: Callable[[Files
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{files.name}-{settings}-*"):
-            old.unlink(missing_ok=True)
+            if old.suffix in _ENDINGS:  # others are being written at this moment
+                old.unlink(missing_ok=True)
         write_arrays(path, pack(view))
     except OSError:
         pass  # if the cache cannot be written, the files are parsed again next time

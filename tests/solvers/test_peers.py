@@ -346,5 +346,9 @@ def test_a_package_that_is_there_and_does_not_load_is_told_with_the_reason(monke
         import_needed(_needing("broken_one"), "solver")
 
 
+def test_a_setting_that_has_this_name_by_chance_says_nothing():
+    assert missing(SimpleNamespace(needs=3)) is None and import_needed(SimpleNamespace(needs=3), "solver") is None
+
+
 def _needing(*modules):
     return SimpleNamespace(needs=Needs(modules, "install it"))

@@ -129,6 +129,18 @@ def test_a_damaged_cache_is_made_anew(cache):
         assert {name: array.tobytes() for name, array in read_arrays(file).items()} == intact
 
 
+def test_outdated_caches_go_and_one_that_is_being_written_stays(cache):
+    view_of(InstEval())
+    (file,) = (cache / "parsed").iterdir()
+    start = file.stem.rpartition("-")[0]
+    for name in (f"{start}-0.arrays", f"{start}-0.npz", f"{start}-1.arrays~a~b~.partial", "another-0.arrays"):
+        file.with_name(name).touch()
+    file.unlink()
+    view_of(InstEval())
+    names = {path.name for path in file.parent.iterdir()}
+    assert names == {file.name, f"{start}-1.arrays~a~b~.partial", "another-0.arrays"}
+
+
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(monkeypatch, tmp_path, cache):
     expected = fingerprint(view_of(InstEval()))
     (tmp_path / "occupied").write_text("a file, no folder")
