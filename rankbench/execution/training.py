@@ -66,7 +66,8 @@ def _packages_since(latest: str) -> tuple[str, ...]:
     rankbench itself, users' files and names that start with an underscore are left out. Only new names are looked at:
     reading a thousand old ones takes two milliseconds in a forked process, which copies each page that it touches.
     """
-    added = takewhile(latest.__ne__, reversed(sys.modules)) if latest in sys.modules else ()
+    # In one call, as threads of a solver may be importing meanwhile.
+    added = list(takewhile(latest.__ne__, reversed(sys.modules))) if latest in sys.modules else []
     return tuple(sorted(name for name in added if "." not in name and not name.startswith(("_", "rankbench"))))
 
 
