@@ -1,8 +1,10 @@
 """Training: only the solver's `next()` is timed, and the budget ends training at the right step."""
 
 import inspect
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count, islice
 from typing import Any, ClassVar
 
@@ -124,6 +126,25 @@ def test_without_a_tolerance_only_the_first_objective_is_computed():
 
 def test_a_solver_that_ends_by_itself_ends_the_walk_with_the_budget_unspent():
     assert [checkpoint.spent for checkpoint in walk(Budget(steps=9), [1, 1])] == [False, False]
+
+
+def test_a_step_names_the_packages_that_it_imported_and_no_part_of_one_that_was_there(tmp_path, monkeypatch):
+    for name in ("brought", "brought/part", "known", "known/part", "_private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    import_module("known")
+
+    def steps():
+        yield Step(ItemScores(np.zeros(1)))
+        for name in ("known.part", "_private", "brought.part"):
+            import_module(name)
+        yield Step(ItemScores(np.zeros(1)))
+        yield Step(ItemScores(np.zeros(1)))
+
+    assert [one.imported for one in checkpoints(steps(), Budget(steps=2))] == [(), ("brought",), ()]
+    for name in [one for one in sys.modules if one.partition(".")[0] in ("brought", "known", "_private")]:
+        del sys.modules[name]
 
 
 def test_whichever_budget_is_spent_first_ends_the_walk():
