@@ -5,10 +5,12 @@ processes on as many cores would wait for each other's threads. The half million
 long as they run, so that Python's garbage collector, which takes half a second to look at them, need not look at them.
 
 With `--brief`, as `make quick` runs them, a test with many cases runs the first one, and hypothesis tries ten examples.
+Of a test with the mark `one_in(n)` the first of every n cases is run, and the others only with the mark `trust`.
 """
 
 import gc
 import os
+from collections import Counter
 
 import coverage
 import pytest
@@ -17,7 +19,7 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which the tests do
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first kernel is imported
 pytest.register_assert_rewrite("solvers.contract")
-settings.register_profile("rankbench", deadline=None)
+settings.register_profile("rankbench", deadline=None, max_examples=50)
 settings.register_profile("brief", deadline=None, max_examples=10)
 settings.load_profile("rankbench")
 
@@ -36,9 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("brief")
 
 
-@pytest.hookimpl(trylast=True)  # after -m has chosen
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the first case of each test, if so asked."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
+    """Mark the cases that are only for `-m trust`, let -m choose, and keep the first case of each test, if so asked."""
+    counted: Counter[str] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("one_in"):
+            function = item.nodeid.partition("[")[0]
+            if counted[function] % mark.args[0]:
+                item.add_marker("trust")
+            counted[function] += 1
+    yield
     if config.getoption("brief"):
         functions: dict[str, pytest.Item] = {}
         for item in items:

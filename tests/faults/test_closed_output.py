@@ -44,6 +44,7 @@ def test_the_exit_code_of_a_run_without_a_reader_is_that_of_the_run(tmp_path):
     assert done.returncode == 1 and len(place.files()) == CELLS and b"Traceback" not in done.stderr
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_run_without_an_output_stores_everything(tmp_path, closed):
     place = Place(tmp_path / "place", SERIAL)

@@ -28,7 +28,7 @@ offline = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The sdist of this tree, and the wheel that was built out of it, whose kernels nothing optimises: it takes half."""
+    """The sdist of this tree, and the wheel that was built out of it, in half the time as nothing is optimised."""
     folder = tmp_path_factory.mktemp("a folder with blanks")
     compiler = tmp_path_factory.mktemp("compiler") / "cc"
     compiler.write_text(f'#!/bin/sh\nexec {os.environ.get("CC", "cc")} "$@" -O0\n')

@@ -40,6 +40,7 @@ def assert_survives(first: int, count: int, log: Path, seconds: int) -> None:
     assert done.returncode == 0, f"{done.stdout}\nlast: {last}\nended with {done.returncode}: {done.stderr[-3000:]}"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 49])
 def test_changed_arguments_raise_or_return(first, tmp_path):

@@ -54,6 +54,7 @@ def test_any_integer_from_1_to_1024_is_a_number_of_threads(threads):
 # ---- the doors ----
 
 
+@pytest.mark.one_in(7)
 @every_refused
 @pytest.mark.parametrize("name", SOLVERS.entries)
 def test_every_solver_refuses_it_before_it_does_anything(name, threads):
@@ -86,6 +87,7 @@ def test_a_users_own_solver_is_not_asked(threads):
         fit(_Careless(), ratings(), threads=threads)
 
 
+@pytest.mark.one_in(7)
 @every_refused
 @pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "recall@5[candidates=catalogue]"])
 def test_every_metric_refuses_it(name, threads):

@@ -67,7 +67,7 @@ def settings_drawn(draw, registry, name):
 
 
 @pytest.mark.slow
-@settings(patient, max_examples=10)  # for each of 85 names
+@settings(patient, max_examples=5)  # for each of 85 names
 @given(st.data())
 @pytest.mark.parametrize(("registry", "key"), EVERY_ENTRY)
 def test_whatever_has_a_name_survives_being_written_and_read(registry, key, data):

@@ -106,6 +106,7 @@ def stopped_after(number):
     return tell
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 11])
 def test_an_interrupted_search_gives_the_bits_of_one_that_was_not(tmp_path, number):

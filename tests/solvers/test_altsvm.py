@@ -179,6 +179,7 @@ def liblinear(examples: Any, solver: AltSVM) -> float:
     return float(LOSSES[solver.loss](examples @ w).sum() + solver.lam / 2 * w @ w)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "schedule"),
@@ -411,6 +412,7 @@ def contradictions(users: int, items: int, n: int, contrary: int) -> Comparisons
     return Comparisons.from_triples(*both, users, items)
 
 
+@pytest.mark.one_in(3)
 @each_loss
 @each_schedule
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -578,6 +580,7 @@ def test_the_gap_of_a_half_holds_where_threads_lost_updates(side, train):
 # users in parts
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("schedule", ["tournament", "random"])

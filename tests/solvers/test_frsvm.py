@@ -117,6 +117,7 @@ def lbfgs(solver: FRSVM, train: View, basis: Floats, users: Floats) -> float:
     return float(minimize(value, start, jac=True, method="L-BFGS-B", options=options).fun)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "loss"), [*((view, "squared-hinge") for view in VIEWS), ("levels", "logistic"), ("sparse", "logistic")]
@@ -331,6 +332,7 @@ def put(part, users):
     part.users[:, : users.shape[1]] = users
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("features", ["given", "none"])
 @pytest.mark.parametrize("partitions", [2, 7])

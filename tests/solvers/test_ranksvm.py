@@ -187,6 +187,7 @@ def of_pages() -> dict[type, View]:
     }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [RankSVMJoint, RankSVMSeparate, RankSVMVar])
 @pytest.mark.parametrize("C", [0.001, 1.0, 100.0, 10_000.0])

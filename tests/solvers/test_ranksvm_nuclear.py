@@ -207,6 +207,7 @@ def test_the_objective_is_that_of_a_cone_solver(C):
     assert step.gap() <= 1e-8 * step.objective()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("C", "seed"), [(0.001, 1), (1.0, 1), (100.0, 1), (10_000.0, 1), (10_000.0, 3), (100_000.0, 1), (100_000.0, 3)]

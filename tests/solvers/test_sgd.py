@@ -231,6 +231,7 @@ def rows_without_locks(train: Comparisons, rng: np.random.Generator) -> Any:
             yield user, train.better[first + row], train.worse[first + row]
 
 
+@pytest.mark.one_in(5)
 @each_loss
 @pytest.mark.parametrize("schedule", ["tournament", "nomad", "hogwild"])
 @pytest.mark.parametrize("threads", [1, 2])

@@ -97,6 +97,7 @@ def pair_objective(solver: SVRank, gram: Floats, y: Floats, h: Floats) -> float:
     return float(v @ centre @ gram @ centre @ v + solver.C / m**2 * loss)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("eps", [0.0, 0.1, 0.7])

@@ -85,6 +85,7 @@ def test_what_draws_nothing_has_no_share():
     assert (start.variance, start.share, start.low, start.high) == (0, 0, 0, 0)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [3, 10])
 @pytest.mark.parametrize("which", ["all of them", "the start", "each"])

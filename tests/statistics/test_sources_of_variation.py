@@ -84,6 +84,7 @@ def test_all_differences_at_once_are_those_of_each_pair():
 # intervals
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("of", ["average", "rate of .05", "ratio of sums", "heavy tails"])
 @pytest.mark.parametrize(("users", "repetitions"), [(20, 1), (20, 3), (100, 5), (1000, 3)])
 def test_intervals_cover_the_truth(of, users, repetitions):

@@ -182,6 +182,7 @@ def test_tiers_and_chances_to_come_first():
     assert sum(one.first[0] for one in found.values()) == pytest.approx(1) and found["c"].first[0] < 0.01
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [3, 10])
 def test_the_interval_of_a_chance_covers_the_true_one(repetitions):
@@ -276,6 +277,7 @@ def test_negative_estimates_of_variances_make_no_threshold_lower():
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("repetitions", [1, 2, 5])
 @pytest.mark.parametrize("solvers", [1, 2, 6])
 def test_words_alone_are_those_of_the_whole_verdict(solvers, repetitions):

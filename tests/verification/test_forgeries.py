@@ -192,6 +192,7 @@ ON_RESULTS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("change", ON_RESULTS.values(), ids=ON_RESULTS)
 def test_changed_results_are_named_in_archives_too(out, tmp_path, change):
     """The same change is made in all cells that ended well, so that they do not give each other away."""
@@ -283,6 +284,7 @@ def test_a_file_that_was_changed_by_hand_is_refused(out, tmp_path):
 DERIVED = ("README.md", "experiment.json", "splits.json", "versions.json", "sources.json", "page.html", "table.csv")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [*DERIVED, "ro-crate-metadata.json"])
 def test_a_changed_file_of_an_archive_is_named(out, tmp_path, name):
     files = unzipped(forging.archived(out, tmp_path / "honest.zip"))

@@ -87,6 +87,7 @@ def test_there_are_many_and_all_differ():
     assert len(HOSTILE) == len(set(HOSTILE)) > 140
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE, ids=short)
 def test_a_page_has_no_element_or_attribute_of_theirs(text):
     ordinary = elements(html_of("word"))
@@ -98,6 +99,7 @@ def test_a_page_has_no_element_or_attribute_of_theirs(text):
     assert scripts == [tag for tag, _ in ordinary if tag not in INERT]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE, ids=short)
 def test_markdown_has_no_html_no_heading_and_no_link_of_theirs(text):
     types = assert_plain_markdown(markdown(blocks_with(text)))
@@ -106,6 +108,7 @@ def test_markdown_has_no_html_no_heading_and_no_link_of_theirs(text):
     assert types.count("image") <= 3
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE, ids=short)
 def test_a_table_keeps_its_cells_in_every_form(text):
     sheet = sheet_with(text)
@@ -128,6 +131,7 @@ def test_a_terminal_gets_no_control_characters(text, capsys):
     assert errors.count("\n") == 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE[::8], ids=short)
 def test_a_figure_is_drawn_with_the_text_and_not_with_a_formula(text):
     for kind in ("curve", "bars"):

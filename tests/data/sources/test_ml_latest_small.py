@@ -79,6 +79,7 @@ def test_the_package_holds_the_published_counts(package):
     ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @at_hand
 @pytest.mark.parametrize("settings", [{}, {"least": 20}, {"features": "titles+decades"}, {"features": "none"}])
 def test_the_files_and_the_package_make_the_same_bytes(package, monkeypatch, settings):

@@ -143,6 +143,7 @@ def test_blank_lines_at_the_end_are_nothing(own):
     assert triples(view_of(Netflix())) == TRIPLES
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 10, 50, 200, 1_000, 1 << 25])
 @pytest.mark.parametrize("form", FORMS)

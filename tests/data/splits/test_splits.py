@@ -18,7 +18,7 @@ from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings, offer
 from rankbench.solvers.global_ranking import GlobalRanking
 
-few = settings(patient, max_examples=25)  # for each of the splits
+few = settings(patient, max_examples=12)  # for each of the splits
 ELSEWHERE = {"given"}  # needs a file: see its own tests
 DRAWN = tuple(name for name in EVERY_SPLIT if name != "given-folds" and not name.startswith("temporal"))
 OF_EITHER_VIEW = (

@@ -317,6 +317,7 @@ def test_names_are_those_of_people(drawn):
     assert "[" not in found.y_label
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("count", "bases"), [(1, 1), (2, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("kind", ["titles:", ""])
 def test_the_features_of_basic_functions_are_not_cut_off_and_do_not_overlap(count, bases, kind):
