@@ -12,8 +12,7 @@ from rankbench.core.streams import RNG, seed_of
 from rankbench.data.export import read_back
 from rankbench.data.frames import from_frame, from_matrix, with_features
 
-_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", ".parquet": "parquet", ".pq": "parquet",
-          ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
+_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", **data.COLUMNAR}
 
 
 def load(

@@ -34,7 +34,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE[sep=;,user=NAME,...]",
-        help="A CSV or Parquet file, or a known data set.",
+        help="A file of CSV, Parquet or JSON lines, or a known data set.",
         autocompletion=completion.data_sets,
     ),
 ]

@@ -11,6 +11,15 @@ from rankbench.data.origins import Generated, Origin
 from rankbench.data.views import View
 from rankbench.names import Named, Registry
 
+COLUMNAR = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}  # how files in columns end, and the kinds of data sets that they are
 DATASETS = Registry(
     "data set",
     {
@@ -40,6 +49,7 @@ DATASETS = Registry(
         "csv:": "rankbench.data.sources.csv_ratings:OwnRatings",
         "parquet:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "arrow:": "rankbench.data.sources.columnar_ratings:OwnColumns",
+        "json:": "rankbench.data.sources.columnar_ratings:OwnColumns",
         "pairs:": "rankbench.data.sources.csv_pairs:OwnPairs",
         "votes:": "rankbench.leaderboards.sources.own_votes:OwnVotes",
         "preflib:": "rankbench.leaderboards.sources.own_votes:OwnVotes",

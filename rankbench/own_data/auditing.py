@@ -1,7 +1,7 @@
 """An audit of a user's own file: columns, duplicates, users without an order, time, and what splits keep.
 
-The checks on single rows need a text file, whose rows are looked at before anything is refused. All other checks look
-at the view that solvers learn from.
+The checks on single rows need a file, whose rows are looked at before anything is refused. All other checks look at the
+view that solvers learn from.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,12 @@ import numpy as np
 
 from rankbench.arrays.distinct import distinct
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Floats, Ints
 from rankbench.core.errors import UserError
 from rankbench.core.streams import seed_of
 from rankbench.data import load
 from rankbench.data.building import numbered
+from rankbench.data.sources.columnar_ratings import OwnColumns
 from rankbench.data.sources.csv_pairs import OwnPairs
 from rankbench.data.sources.csv_ratings import OwnRatings
 from rankbench.data.splits import SPLITS, Split, cut
@@ -30,6 +31,7 @@ from rankbench.own_data.naming import data_named
 from rankbench.own_data.users_kept import Kept
 from rankbench.report.render.tables import Sheet
 
+_ROLES = ("user", "item", "rating")
 _FEW_LEVELS = 100  # a scale of ratings has fewer distinct whole numbers
 _GROUPED, _SCATTERED = 0.5, 0.1  # shares of adjacent rows with the same id
 _PAST = 0.1  # above this share of held-out rows before a training row, a random split leaks
@@ -63,11 +65,36 @@ class Audit:
 
 
 @dataclass(frozen=True, eq=False)
+class FileRows:
+    """The rows of a user's file as they stand in it: users and items, or users, better and worse items."""
+
+    ids: tuple[Ids, ...]  # of each column, ascending
+    numbers: tuple[Ints, ...]  # the place of each row's id among those
+    values: Floats | None
+    layout: str  # how the file is read, in words
+
+    @classmethod
+    def of(cls, data: Named) -> "FileRows | None":
+        """The rows of a data set, or None if it comes from no file of the user's."""
+        record: Any = data.record
+        if isinstance(record, OwnColumns):
+            found = record.rows()
+            places = ", ".join(f"{role} in column {name!r}" for role, name in zip(_ROLES, found.names, strict=True))
+            layout = f"{len(found.values):,} rows, {places}; ids are {_kind_of(found.user_ids)}"
+            return cls((found.user_ids, found.item_ids), (found.users, found.items), found.values, layout)
+        if not isinstance(record, OwnRatings | OwnPairs):
+            return None
+        rows = record.rows()
+        ids, numbers = zip(*map(numbered, rows.ids), strict=True)
+        return cls(ids, numbers, rows.values, _layout(rows))
+
+
+@dataclass(frozen=True, eq=False)
 class Subject:
-    """What the checks look at: the data set, its rows as they stand in a text file, its view, and a seed for splits."""
+    """What the checks look at: the data set, its rows as they stand in a file, its view, and a seed for splits."""
 
     data: Named
-    rows: Rows | None  # None: the data comes from no text file of the user's
+    rows: FileRows | None  # None: the data comes from no file of the user's
     view: View
     seed: int
 
@@ -90,7 +117,8 @@ def audited(text: str, seed: int = 0) -> Audit:
         subject = _subject(data, seed)
     except UserError as error:
         return Audit(data.written, (failed("readable", str(error), "all else can be said only after this"),), None)
-    findings = (passed("readable", _layout(subject)), *(check(subject) for check in CHECKS))
+    read = subject.rows.layout if subject.rows else f"{len(subject.view):,} rows"
+    findings = (passed("readable", read), *(check(subject) for check in CHECKS))
     return Audit(f"{data.written}: {subject.facts.text}", findings, subject.view)
 
 
@@ -100,7 +128,7 @@ def hints(data: Named, seed: int, view: View) -> list[Finding]:
     The rows of a large file are not looked at, which would take as long as reading it again.
     """
     large = any(held.path.stat().st_size > _LARGE for held in data.record.origin.held())
-    subject = Subject(data, None if large else _rows(data), view, seed)
+    subject = Subject(data, None if large else FileRows.of(data), view, seed)
     return [finding for check in CHECKS if (finding := check(subject)).bad]
 
 
@@ -115,7 +143,7 @@ def columns(subject: Subject) -> Finding:
     """Whether the columns are what they are taken for: ratings no times or ids, and users no items."""
     name, rows = "columns", subject.rows
     if rows is None:
-        return not_applicable(name, "the data comes from no text file")
+        return not_applicable(name, "the data comes from no file of yours")
     if isinstance(subject.view, Comparisons):
         return passed(name, "user, better item and worse item")
     values = rows.values
@@ -126,7 +154,7 @@ def columns(subject: Subject) -> Finding:
     if values is not None and _is_ids(values, rows.ids[1]):
         problem = f"the ratings look like ids of items: {len(np.unique(values))} whole numbers"
         return failed(name, problem, "if these are pairs of a better and a worse item, write pairs:FILE")
-    user, item = (_adjacent(ids) for ids in rows.ids[:2])
+    user, item = (_adjacent(numbers) for numbers in rows.numbers[:2])
     if item > _GROUPED and user < _SCATTERED and len(subject.facts.counts) > subject.facts.items:
         problem = f"rows of an item stand together ({item:.0%} of them), rows of a user do not ({user:.0%})"
         return failed(name, problem, "if users and items are swapped, write user=NAME,item=NAME in brackets")
@@ -141,7 +169,7 @@ def spellings(subject: Subject) -> Finding:
         return not_applicable(name, "no id is a text")
     for ids in texts:
         known: dict[str, str] = {}
-        for one in np.unique(ids).tolist():
+        for one in ids.tolist():
             other = known.setdefault(one.strip().casefold(), one)
             if other != one:
                 return failed(name, f"{other!r} and {one!r} are two ids", "spell them alike if they mean the same")
@@ -154,8 +182,8 @@ def duplicates(subject: Subject) -> Finding:
         return _contradictions(subject.view)
     name, rows = "duplicates", subject.rows
     if rows is None:
-        return not_applicable(name, "the data comes from no text file")
-    users, items = (numbered(ids)[1].astype(np.int64) for ids in rows.ids[:2])
+        return not_applicable(name, "the data comes from no file of yours")
+    users, items = (numbers.astype(np.int64) for numbers in rows.numbers[:2])
     keys = users * (int(items.max(initial=0)) + 1) + items
     extra = len(keys) - len(distinct(keys))
     if not extra:
@@ -233,29 +261,24 @@ CHECKS: tuple[Check, ...] = (
 
 def _subject(data: Named, seed: int) -> Subject:
     """The rows and the view of a data set; repeated pairs do not stop the audit."""
-    rows = _rows(data)
-    repeated = rows is not None and isinstance(data.record, OwnRatings)
+    rows = FileRows.of(data)
+    repeated = isinstance(data.record, OwnRatings | OwnColumns)
     return Subject(data, rows, load(data.with_chosen((("repeats", "last"),)) if repeated else data), seed)
 
 
-def _rows(data: Named) -> Rows | None:
-    """The rows as they stand in a text file of the user's, or None if the data comes from elsewhere."""
-    record: Any = data.record
-    return record.rows() if isinstance(record, OwnRatings | OwnPairs) else None
-
-
-def _layout(subject: Subject) -> str:
-    """How the file is read, in words."""
-    rows = subject.rows
-    if rows is None:
-        return f"{len(subject.view):,} rows"
+def _layout(rows: Rows) -> str:
+    """How a text file is read, in words."""
     layout = rows.layout
     letter = {"\t": "tab", ",": "comma", ";": "semicolon", " ": "space"}.get(layout.separator, layout.separator)
     where = ", ".join(f"{role} in column {place + 1}" for role, place in zip(layout.names, layout.fields, strict=True))
     header = f"a header on line {layout.header}" if layout.header else "no header"
-    ids = "texts" if layout.text_ids or rows.ids[0].dtype.kind == "U" else "whole numbers"
+    ids = "texts" if layout.text_ids else _kind_of(rows.ids[0])
     dropped = f"; {rows.dropped:,} rows without a rating are left out" if rows.dropped else ""
     return f"separator {letter}, {header}, {where}; ids are {ids}{dropped}"
+
+
+def _kind_of(ids: Ids) -> str:
+    return "texts" if ids.dtype.kind == "U" else "whole numbers"
 
 
 def _cuts(split: str, subject: Subject) -> bool:
@@ -279,12 +302,12 @@ def _is_ids(values: Floats, items: Ids) -> bool:
     levels = distinct(values)
     if len(levels) <= _FEW_LEVELS or items.dtype.kind != "i" or (levels % 1 != 0).any():
         return False
-    return float(np.isin(levels, distinct(items)).mean()) > 1 / 2
+    return float(np.isin(levels, items).mean()) > 1 / 2
 
 
-def _adjacent(ids: Ids) -> float:
+def _adjacent(numbers: Ints) -> float:
     """The share of rows with the same id as the row before."""
-    return float((ids[1:] == ids[:-1]).mean()) if len(ids) > 1 else 0.0
+    return float((numbers[1:] == numbers[:-1]).mean()) if len(numbers) > 1 else 0.0
 
 
 def _contradictions(view: Comparisons) -> Finding:

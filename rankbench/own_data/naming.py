@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from rankbench.core.errors import UserError
-from rankbench.data import DATASETS
+from rankbench.data import COLUMNAR, DATASETS
 from rankbench.data.files import File
 from rankbench.data.sources.headers import found_in, named
 from rankbench.data.tables import lines
 from rankbench.names import Named
 from rankbench.names.user_files import is_file, is_from_file, own_path
 
-_KINDS = {".parquet": "parquet:", ".pq": "parquet:", ".arrow": "arrow:", ".feather": "arrow:"}
 _HEAD = 200  # lines that are looked at
 _CLICKS = ("user", "item")
 _PAIRS = ("user", "better", "worse")
@@ -44,7 +43,8 @@ def _as_kind(kind: str, text: str) -> Named:
 
 def _kind_of(path: Path) -> str:
     """The kind of a file: by the end of its name, else by its first lines."""
-    return _KINDS.get(path.suffix.lower()) or _kind_of_text(path)
+    kind = COLUMNAR.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+    return f"{kind}:" if kind else _kind_of_text(path)
 
 
 def _kind_of_text(path: Path) -> str:

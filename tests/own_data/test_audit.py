@@ -1,5 +1,6 @@
 """`rankbench check FILE`: each check finds what it is for, and passes on data without it."""
 
+import io
 from functools import partial
 
 import numpy as np
@@ -73,6 +74,25 @@ def test_each_check_finds_what_it_is_for(tmp_path, case):
     text, name, seen, remedy = FOUND[case]
     one = finding(tmp_path, text, name)
     assert one.bad and seen in one.seen and remedy in one.remedy
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "jsonl.gz"])
+@pytest.mark.parametrize("case", [case for case in FOUND if case != "contrary"])
+def test_of_rows_in_columns_each_check_finds_what_it_finds_of_text(tmp_path, case, ending):
+    pytest.importorskip("pyarrow")
+    text, name, *_ = FOUND[case]
+    path, frame = tmp_path / f"own.{ending}", pandas.read_csv(io.StringIO(text))
+    frame.to_parquet(path) if ending == "parquet" else frame.to_json(path, orient="records", lines=True)
+    (one,) = (one for one in audited(str(path)).findings if one.name == name)
+    assert one.bad and one.seen == finding(tmp_path, text, name).seen
+
+
+def test_how_columns_are_read_is_told(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"who": "a", "film": 7, "points": 3}\n{"who": "b", "film": 8, "points": 4.5}\n')
+    first, *_ = audited(f"{path}[user=who,item=film,rating=points]").findings
+    assert first.seen == "2 rows, user in column 'who', item in column 'film', rating in column 'points'; ids are texts"
 
 
 def in_time(stamp=lambda number: str(1_400_000_000 + 86_400 * number)):

@@ -1,10 +1,14 @@
-"""Ratings in a user's own Parquet or Arrow file, read batch by batch, so that the file can be larger than the memory.
+"""Ratings in a user's own file of Parquet, Arrow or JSON lines, read batch by batch.
+
+Parquet and Arrow files can be larger than the memory. Of JSON lines the columns in use are in memory while they are
+read.
 
 The file is read twice: for the distinct ids, and for the rows, which go to arrays that are kept in files if they are
 large. Rows that come by user are then arranged block by block. Rows in another order are first sorted by user, which
 takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,11 +22,12 @@ from rankbench.arrays.mapped import Pile, pieces
 from rankbench.arrays.ordering import order_of
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.core.errors import UserError
-from rankbench.core.regular import opened
 from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
+from rankbench.data.files import File
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
+from rankbench.data.tables.json_lines import columns_in, names_in
 from rankbench.data.tables.layout import Layout, out_of_range
 from rankbench.data.views import Ratings
 from rankbench.data.views.layout import blocks
@@ -32,6 +37,7 @@ INSTALL = 'pip install "rankbench[parquet]"'
 _TABLE = 1 << 24  # whole numbers from the first id to the last for which a table of all of them is made
 _ROWS = 1 << 20  # rows of a Parquet file to read at a time
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begins in another way
+_START = 100  # bytes that tell the kind of a file
 _SHOWN = 200  # characters of an error of pyarrow that are shown
 _ROLES = ("user", "item", "rating")
 
@@ -56,9 +62,10 @@ class _Table:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class ColumnRows:
     """The rows in the file's order, with numbers in place of ids."""
 
+    names: tuple[str, ...]  # of the columns in use
     users: Int32s
     items: Int32s
     values: Floats
@@ -67,13 +74,17 @@ class _Rows:
     times: Int64s | None = None
 
 
-def ratings(path: Path, wanted: Wanted) -> Ratings:
-    """The ratings in a file; users and items are numbered in the order of their ids."""
+def rows_in(path: Path, wanted: Wanted) -> ColumnRows:
+    """All rows of a file, with those that repeat a pair; ids are numbered in ascending order."""
     with _explained(path):
         table = _opened(path)
         columns = _chosen(table.names, wanted)
-        rows = replace(_read(table, columns, wanted.scale), times=_times_in(table, columns))
-    return _arranged(path, rows, wanted.repeats)
+        return replace(_read(table, columns, wanted.scale), times=_times_in(table, columns))
+
+
+def ratings(path: Path, wanted: Wanted) -> Ratings:
+    """The ratings in a file; users and items are numbered in the order of their ids."""
+    return _arranged(path, rows_in(path, wanted), wanted.repeats)
 
 
 @contextmanager
@@ -92,11 +103,15 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _opened(path: Path) -> _Table:
     """An open file, of the kind that its content says."""
-    with opened(path) as file:
-        start = file.read(len(_ARROW))
+    with File(path).open() as file:
+        start = file.read(_START)
     if start.startswith(_PARQUET):
         return _parquet(path)
-    return _arrow(path, is_stream=start != _ARROW)
+    if not start:
+        raise UserError("holds no rows")
+    if _is_json(path, start):
+        return _json(File(path))
+    return _arrow(path, is_stream=not start.startswith(_ARROW))
 
 
 def _parquet(path: Path) -> _Table:
@@ -131,6 +146,38 @@ def _arrow(path: Path, is_stream: bool) -> _Table:
     return _Table(opened(memory_map(str(path))).schema.names, read)
 
 
+def _is_json(path: Path, start: bytes) -> bool:
+    """Whether a file that begins like this holds a record of JSON on each line; an error if it is one list of them."""
+    first = start.removeprefix(BOM_UTF8).lstrip()
+    if first.startswith(b"["):
+        lines = f"pandas.read_json({path.name!r}).to_json('rows.jsonl', orient='records', lines=True)"
+        raise UserError("holds a list in JSON", remedy=f"write a record on each line, in Python by {lines}")
+    return first.startswith(b"{")
+
+
+def _json(file: File) -> _Table:
+    """An open file with a record of JSON on each line."""
+    names = names_in(file)
+
+    def read(columns: Sequence[int]) -> Batches:
+        chosen = [names[column] for column in columns]
+        for lists in columns_in(file, chosen):
+            yield [_array(values, name) for values, name in zip(lists, chosen, strict=True)]
+
+    return _Table(names, read)
+
+
+def _array(values: list[Any], name: str) -> Any:
+    """The values of a field, which must be of one kind."""
+    from pyarrow import ArrowException, array  # noqa: PLC0415  an optional package
+
+    try:
+        return array(values)
+    except (ArrowException, TypeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:_SHOWN]
+        raise UserError(f"the values of {name!r} are not all of one kind: {reason}") from None
+
+
 def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
     """The columns of user, item and rating: by their usual names, or as the user says."""
     columns = chosen_in(names, _ROLES, wanted.columns) if wanted.columns else found_in(names, _ROLES)
@@ -144,7 +191,7 @@ def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
     return columns
 
 
-def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -> _Rows:
+def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -> ColumnRows:
     """All rows, after a first pass that collects the ids."""
     known = [_distinct_in(table, column, role) for role, column in zip(_ROLES[:2], columns[:2], strict=True)]
     piles = [Pile(np.int32), Pile(np.int32), Pile(np.float64)]
@@ -154,7 +201,7 @@ def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -
             pile.add(numbering.numbers(_plain(part)))
         piles[2].add(_numbers(batch[2], first, scale))
     users, items, values = (pile.array() for pile in piles)
-    return _Rows(users, items, values, *known)
+    return ColumnRows(tuple(table.names[column] for column in columns), users, items, values, *known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +248,13 @@ def _times_in(table: _Table, columns: tuple[int, ...]) -> Int64s | None:
 
 def _as_times(part: Any) -> Int64s | None:
     """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
-    from pyarrow import int64, timestamp, types  # noqa: PLC0415  an optional package
+    from pyarrow import ArrowInvalid, int64, timestamp, types  # noqa: PLC0415  an optional package
 
+    if _is_text(part):
+        try:
+            part = part.cast(timestamp("us"))
+        except ArrowInvalid:
+            return None
     if part.null_count or not (
         types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
     ):
@@ -217,6 +269,8 @@ def _distinct_in(table: _Table, column: int, role: str) -> Ids:
     found: Ids | None = None
     for first, (part,) in _numbered(table.read([column])):
         ids = _ids_in(part, role, first)
+        if found is not None and found.dtype.kind != ids.dtype.kind:  # of JSON alone
+            raise UserError(f"the values of {table.names[column]!r} are not all of one kind: texts and whole numbers")
         found = ids if found is None else distinct(np.concatenate([found, ids]))
     if found is None:
         raise UserError("holds no rows")
@@ -296,7 +350,7 @@ def _refuse_missing(part: Any, role: str, first: int) -> None:
         raise UserError(f"row {row}: the {role} is missing")
 
 
-def _arranged(path: Path, rows: _Rows, repeats: Repeats) -> Ratings:
+def _arranged(path: Path, rows: ColumnRows, repeats: Repeats) -> Ratings:
     """The view of the rows: by user, and the items of each user in ascending order."""
     n_users, n_items = len(rows.user_ids), len(rows.item_ids)
     order = None if _ascending(rows.users) else order_of(rows.users, n_users)
@@ -335,7 +389,7 @@ def _ascending(users: Int32s) -> bool:
     return True
 
 
-def _complain(path: Path, rows: _Rows, user: int, item: int) -> NoReturn:
+def _complain(path: Path, rows: ColumnRows, user: int, item: int) -> NoReturn:
     """Raise the error for a pair of a user and an item that is there twice."""
     first, second = (np.flatnonzero((rows.users == user) & (rows.items == item)) + 1)[:2].tolist()
     pair = f"user {rows.user_ids[user]}, item {rows.item_ids[item]}"

@@ -1,4 +1,4 @@
-"""A user's own ratings: `parquet:PATH` and `arrow:PATH`, files with a column each for users, items and ratings."""
+"""A user's own ratings: `parquet:PATH`, `arrow:PATH` and `json:PATH`, files with columns of users, items, ratings."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -9,7 +9,7 @@ from rankbench.data.building import Repeats
 from rankbench.data.files import Files
 from rankbench.data.origins import OwnFile
 from rankbench.data.parsed import parsed
-from rankbench.data.sources.columnar import INSTALL, PACKAGE, Wanted, ratings
+from rankbench.data.sources.columnar import INSTALL, PACKAGE, ColumnRows, Wanted, ratings, rows_in
 from rankbench.data.sources.own_files import item_features, scale_of
 from rankbench.data.views import Ratings
 from rankbench.names import Checked
@@ -17,15 +17,17 @@ from rankbench.names import Checked
 
 @dataclass(frozen=True)
 class OwnColumns(Checked):
-    """A Parquet file, or an Arrow file or stream, with a user, an item and a rating in each row; needs pyarrow.
+    """A file of Parquet, Arrow or JSON lines with a user, an item and a rating in each row; needs pyarrow.
 
     The columns are found by the usual names, as in csv:PATH: user, userId, reviewer; item, movieId, isbn; rating,
     stars, score. Case and punctuation do not matter. A column timestamp, time or date, of whole numbers or of dates, is
     kept for splits by time, and all other columns are ignored. With other names, say which is which, by name or by
     number: parquet:PATH[user=who,item=film,rating=points]. Ids are whole numbers or texts. The content of the file
-    decides whether it is read as Parquet or as Arrow.
+    decides as what it is read: Parquet, an Arrow file or stream, or JSON with a record on each line, which may be
+    gzipped under a name ending in .gz.
 
-    The file is read in parts, and may be larger than the memory; this takes least where the rows come by user.
+    Parquet and Arrow are read in parts, and may be larger than the memory; this takes least where the rows come by
+    user. Of JSON the columns that are read are in memory.
     `low` and `high` limit the ratings. A pair that occurs twice is an error; with `repeats=last` its last rating is
     kept. `features` is a second file, of text, with an item and its numbers on each line.
     """
@@ -54,10 +56,17 @@ class OwnColumns(Checked):
         """All ratings."""
         return parsed(self, self.version, self.origin.files("columnar"), self._parse)
 
-    def _parse(self, files: Files) -> Ratings:
+    def rows(self) -> ColumnRows:
+        """All rows as they stand in the file, with those that repeat a pair."""
+        return rows_in(self.origin.files("columnar").paths[0], self._wanted())
+
+    def _wanted(self) -> Wanted:
         given = {"user": self.user, "item": self.item, "rating": self.rating}
         columns = {role: name for role, name in given.items() if name is not None}
-        view = ratings(files.paths[0], Wanted(columns, scale_of("OwnColumns", self.low, self.high), self.repeats))
+        return Wanted(columns, scale_of("OwnColumns", self.low, self.high), self.repeats)
+
+    def _parse(self, files: Files) -> Ratings:
+        view = ratings(files.paths[0], self._wanted())
         if self.features is None:
             return view
         block = item_features(files.paths[1], view.item_ids)

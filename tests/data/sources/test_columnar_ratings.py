@@ -1,6 +1,11 @@
 """Parquet and Arrow files give the ratings that a text file of the same rows gives, and errors name the row."""
 
+import gzip
+import json
+from codecs import BOM_UTF8
+
 import numpy as np
+import pandas
 import pytest
 
 import rankbench
@@ -8,9 +13,11 @@ from rankbench.arrays import mapped
 from rankbench.arrays.mapped import home_of
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
-from rankbench.data import DATASETS
+from rankbench.data import DATASETS, load
 from rankbench.data.sources import columnar
+from rankbench.data.tables import json_lines
 from rankbench.data.views import layout as views_module
+from rankbench.own_data.naming import data_named
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -41,7 +48,12 @@ def as_stream(path, table, rows=2):
         writer.write_table(pa.table(table), max_chunksize=rows)
 
 
-WRITERS = {"parquet": as_parquet, "arrow": as_arrow, "stream": as_stream}
+def as_json(path, table, rows=2):
+    lines = (pa.table(table) if isinstance(table, dict) else table).to_pylist()
+    path.write_text("".join(f"{json.dumps(line, default=str)}\n" for line in lines))
+
+
+WRITERS = {"parquet": as_parquet, "arrow": as_arrow, "stream": as_stream, "json": as_json}
 
 
 def loaded(tmp_path, table, settings="", kind="parquet", rows=2):
@@ -150,6 +162,9 @@ def test_item_features_come_from_a_text_file(tmp_path):
     ],
 )
 def test_what_is_wrong_is_one_line_with_the_row(tmp_path, kind, change, said):
+    if kind == "json":  # which has no other numbers than these
+        said = said.replace("rating nan is out of range: must be finite", "JSON is malformed: invalid character")
+        said = "the values of 'movieId' are not all of one kind: " if "does not fit" in said else said
     assert problem(tmp_path, {**TABLE, **change}, kind=kind).startswith(said)
 
 
@@ -165,7 +180,8 @@ def test_a_file_without_rows_or_that_is_cut_is_one_line(tmp_path, kind):
     assert problem(tmp_path, empty, kind=kind) == "holds no rows"
     WRITERS[kind](tmp_path / "rows", TABLE)
     (tmp_path / "rows").write_bytes((tmp_path / "rows").read_bytes()[:200])
-    with pytest.raises(UserError, match="rows cannot be read as Parquet or Arrow: ") as caught:
+    said = "rows(: row 4: Input data was truncated| cannot be read as Parquet or Arrow: )"
+    with pytest.raises(UserError, match=said) as caught:
         rankbench.load(f"parquet:{tmp_path / 'rows'}")
     assert "\n" not in str(caught.value)
 
@@ -175,6 +191,76 @@ def test_a_file_of_another_kind_is_one_line(tmp_path, content):
     (tmp_path / "rows").write_bytes(content)
     with pytest.raises(UserError, match=r"rows(: holds no rows| cannot be read as Parquet or Arrow: )"):
         rankbench.load(f"arrow:{tmp_path / 'rows'}")
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".json", ".ndjson", ".jsonl.gz"])
+@pytest.mark.parametrize("start", [b"", b"\n \n", BOM_UTF8])
+def test_lines_of_json_are_known_by_the_end_of_their_name(tmp_path, ending, start):
+    as_json(tmp_path / "rows", TABLE)
+    content = start + (tmp_path / "rows").read_bytes()
+    path = tmp_path / f"rows{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
+    expected = fingerprint(loaded(tmp_path, TABLE))
+    assert fingerprint(rankbench.load(path)) == fingerprint(load(data_named(str(path)))) == expected
+
+
+def test_ratings_of_json_may_begin_as_whole_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_LONGEST", 120)  # so that there are many pieces
+    table = {"user": [*range(40), 40], "item": [1] * 41, "rating": [3] * 40 + [4.5], "text": ["x" * 20] * 41}
+    lines = [{name: column[row] for name, column in table.items()} for row in range(41)]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert rankbench.load(tmp_path / "rows.jsonl").values.tolist() == [3.0] * 40 + [4.5]
+
+
+def test_a_line_of_json_may_be_longer_than_a_piece_but_not_than_the_longest(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_LONGEST", 120)
+    lines = [{"user": 1, "item": n, "rating": n, "text": "x" * size} for n, size in enumerate((5, 100, 5, 70))]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n\r\n".join(map(json.dumps, lines)))
+    assert rankbench.load(path).values.tolist() == [0, 1, 2, 3]
+    path.write_text(json.dumps(lines[0] | {"text": "x" * 300}))
+    with pytest.raises(UserError, match=r"rows\.jsonl: a line is longer than 120 bytes"):
+        rankbench.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            '[{"user": 1, "item": 2, "rating": 3}]',
+            ": holds a list in JSON; write a record on each line, in Python by pandas.read_json('rows.json').to_json("
+            "'rows.jsonl', orient='records', lines=True)",
+        ),
+        ("{", ": row 1: Input data was truncated; write a record of JSON on each line"),
+        ('{"user": 1, "item": 2, "rating": 3}\n\n{"user": 1,\n', ": row 2: Input data was truncated; write a record"),
+        ('{"user": 1, "item": 2, "rating": 3}\n[1, 2]\n', ": row 2: Expected `object`, got `array`; write a record"),
+        ('{"a": ' + 10**5 * "[" + 10**5 * "]" + "}", ": row 1: maximum recursion depth exceeded"),
+        ('{"user": 1, "item": 2, "rating": 3}\n{"a": ' + 10**5 * "[" + 10**5 * "]" + "}", ": row 2: maximum recursion"),
+        ('{"user": "\\ud800", "item": 2, "rating": 3}', ": row 1: JSON is malformed: unexpected end of"),
+        ('{"user": 1, "item": 2}\n', ": the columns 'user', 'item' do not say which is which of user, item, rating"),
+        (
+            '{"user": 1, "item": 2, "rating": 3}\n{"user": "a", "item": 2, "rating": 3}',
+            ": the values of 'user' are not",
+        ),
+        ('{"user": {"id": 1}, "item": 2, "rating": 3}\n', ": the user is of type struct<id: int64>: ids must be"),
+        ('{"user": 1, "item": 2, "rating": 3}\n{"user": 1, "item": 3}\n', ": row 2: the rating is missing"),
+    ],
+)
+def test_json_that_holds_no_ratings_is_one_line(tmp_path, content, said):
+    path = tmp_path / "rows.json"
+    path.write_text(content)
+    with pytest.raises(UserError) as caught:
+        rankbench.load(path)
+    assert str(caught.value).startswith(f"{path}{said}") and "\n" not in str(caught.value)
+
+
+def test_the_list_of_json_is_converted_by_the_command_that_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pandas.DataFrame(TABLE).to_json("list.json", orient="records")
+    with pytest.raises(UserError) as caught:
+        rankbench.load("list.json")
+    eval(str(caught.value).partition("in Python by ")[2], {"pandas": pandas})
+    assert fingerprint(rankbench.load("rows.jsonl")) == fingerprint(loaded(tmp_path, TABLE))
 
 
 def test_two_columns_of_the_name_of_a_role_are_one_line(tmp_path):
