@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rankbench import experiments
-from rankbench.api.outcomes import RESULTS, Outcome, folder_of
+from rankbench.api.outcomes import Outcome, folder_of
 from rankbench.api.session import Display, Listening, Session
 from rankbench.api.terminal import Terminal
 from rankbench.core.errors import UserError
+from rankbench.core.lines import RESULTS
 from rankbench.core.streams import seed_of
 from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankbench.core.brief import brief_table
 from rankbench.core.errors import UserError, not_stored, unknown
+from rankbench.core.lines import RESULTS
 from rankbench.core.texts import csv_frame, safe
 from rankbench.execution.retraining import best_of
 from rankbench.records.store import ResultsFolder
@@ -20,8 +21,6 @@ from rankbench.report.study import studies, study
 
 if TYPE_CHECKING:
     import pandas
-
-RESULTS = "results"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The best solver of a comparison trained again on all rows, for use: the file of its model, and what it knows."""
 
+import shlex
 from pathlib import Path
 
 from rankbench.core.errors import UserError
@@ -37,5 +38,5 @@ def kept_model(study: Study, view: View, path: Path, threads: int = 1) -> str:
         return f"no model is kept: {error}"
     except OSError as error:
         return f"no model is kept: cannot write {path}: {error.strerror or error}"
-    use = f"rankbench recommend {path} leaves out what users have in these rows"
+    use = f"{shlex.join(['rankbench', 'recommend', str(path)])} leaves out what users have in these rows"
     return f"model: {path}: {cell.solver_text}, trained on all {len(view):,} rows; {use}"

@@ -11,6 +11,7 @@ import psutil
 
 from rankbench import experiments
 from rankbench.core.errors import Unfinished, UserError
+from rankbench.core.lines import in_folder
 from rankbench.core.temporary import own_folder
 from rankbench.core.texts import error_text
 from rankbench.execution.run import Conditions, Run, Tell
@@ -97,7 +98,7 @@ class Session:
             name, more = run.plan.experiment.name, f" and {len(others) - 1} more" if len(others) > 1 else ""
             self.display.say(
                 f"note: {name}: {others[0]}{more} changed since the manifest of the run before was written, and not by "
-                f"this run; rankbench verify {name} --all makes all results again"
+                f"this run; {in_folder(f'rankbench verify {name} --all', self.results.out)} makes all results again"
             )
 
     def _executed(self, run: Run) -> Study:
@@ -119,7 +120,8 @@ class Session:
             run.execute(tell)
         found = run.study()
         good, total = sum(1 for entry in found.entries if entry.good), len(found.entries)
-        ended = f"{good} of {total} cells ended well; rankbench table {name}" if total else "no cell could be run"
+        table = in_folder(f"rankbench table {name}", self.results.out)
+        ended = f"{good} of {total} cells ended well; {table}" if total else "no cell could be run"
         self.display.say(f"{name}: {ended}")
         return found
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import rankbench
+from rankbench.core.lines import RESULTS
 
 KINDS = ("experiments", "solvers", "datasets", "splits", "metrics")
 _PACKAGE = Path(rankbench.__file__).parent
@@ -57,7 +58,7 @@ def listed(incomplete: str) -> list[str]:
 
 def stored(incomplete: str) -> list[str]:
     """The names of experiments with results in the usual folder that start so."""
-    plans = (path for part in ("plans", "cells") for path in Path("results").glob(f"*/{part}") if path.is_dir())
+    plans = (path for part in ("plans", "cells") for path in Path(RESULTS).glob(f"*/{part}") if path.is_dir())
     return _fitting({path.parent.name for path in plans}, incomplete)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rankbench import data as data_sets
@@ -15,6 +16,7 @@ from rankbench import experiments
 from rankbench.cli.completion import KINDS
 from rankbench.core.contract import Solver
 from rankbench.core.errors import unknown
+from rankbench.core.lines import in_folder
 from rankbench.core.regular import opened
 from rankbench.data.cache import cache_folder
 from rankbench.data.files import folders as folders_of
@@ -311,7 +313,8 @@ def runs_of(store: Store, name: str) -> Iterator[str]:
     known: set[str] = set()
     for plan in store.plans():
         names = {file_name(cell) for cell in plan.everything}
-        yield f"  {_run(plan)}: {_ended([results[one] for one in names if one in results], len(names))}"
+        ended = _ended([results[one] for one in names if one in results], len(names))
+        yield f"  {_run(plan, store.folder.parent)}: {ended}"
         known |= names
     loose = [result for one, result in results.items() if one not in known]
     if loose:
@@ -332,12 +335,12 @@ def _maker(result: Stored) -> str:
     return result.machine + (f" ({', '.join(known)})" if known else "")
 
 
-def _run(plan: Plan) -> str:
+def _run(plan: Plan, out: Path) -> str:
     """A run's profile, seed and date, and the command that prints its table."""
     how = f"{plan.experiment.source or plan.experiment.name} --{plan.profile} --seed {plan.seed}"
     what = " --what variance" if plan.held else ""
     run = f"{plan.profile} profile, seed {plan.seed}{drawn(plan)}"
-    return f"{run}, last run {plan.made[:16]} (rankbench table {how}{what})"
+    return f"{run}, last run {plan.made[:16]} ({in_folder(f'rankbench table {how}{what}', out)})"
 
 
 def _ended(results: list[Stored], planned: int) -> str:

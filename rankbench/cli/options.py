@@ -10,6 +10,7 @@ import typer
 
 from rankbench.cli import completion
 from rankbench.core.errors import UserError
+from rankbench.core.lines import RESULTS as USUAL
 
 if TYPE_CHECKING:
     from rankbench.execution.run import Conditions
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 # What runs cells is imported when it is needed, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
-RESULTS = Path("results")
+RESULTS = Path(USUAL)
 _JOBS = 1024  # each job is a thread of this process, and three processes
 
 

@@ -1,5 +1,8 @@
 """The commands for a user's own data, runs and votes: compare solvers, write the experiment file, judge, rank."""
 
+import shlex
+from collections.abc import Callable
+from inspect import signature
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,6 +112,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def on(
+    context: typer.Context,
     file: File,
     solver: Compared = None,
     metric: Metrics = None,
@@ -155,7 +159,20 @@ def on(
     conditions, display = Conditions(workers, caps, frozenset({"failed"})), Terminal(quiet, verbose)
     session = Session(results_in(out), selection, conditions, display=display)
     seconds = seconds_of(time, "--time") if time else usual_seconds(choice.facts.rows)
-    raise typer.Exit(answered(session, choice, materials, seconds, report))
+    as_init = shlex.join(["rankbench", "init", *_given_to(init, context)])
+    raise typer.Exit(answered(session, choice, materials, seconds, report, as_init))
+
+
+def _given_to(command: Callable[..., None], context: typer.Context) -> list[str]:
+    """The words of the command line that another command takes, too."""
+    words: list[str] = []
+    for one in context.command.params:
+        source = context.get_parameter_source(str(one.name))
+        if one.name in signature(command).parameters and source and source.name == "COMMANDLINE":
+            value = context.params[str(one.name)]
+            for each in value if isinstance(value, list | tuple) else [value]:
+                words += [*one.opts[:1], str(each)] if one.param_type_name == "option" else [str(each)]
+    return words
 
 
 def judge(

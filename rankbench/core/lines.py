@@ -1,9 +1,18 @@
 """Printing plain lines. This imports little, so that it also works where kernels cannot be imported."""
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from rankbench.core.texts import LONGEST, safe, visible
+
+RESULTS = "results"  # where results are stored, unless the user names another folder
+
+
+def in_folder(command: str, out: Path) -> str:
+    """A command to type, for results in this folder."""
+    return command if out == Path(RESULTS) else f"{command} --out {shlex.quote(str(out))}"
 
 
 def show(text: str, to: TextIO | None = None) -> None:

@@ -1,5 +1,6 @@
 """`rankbench on`: the experiment that it chooses, the answer, and `init`, which writes the same experiment."""
 
+import re
 import shlex
 from dataclasses import replace
 from math import inf
@@ -206,6 +207,22 @@ def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_commands_that_are_printed_run_as_they_stand(monkeypatch, capsys, tmp_path):
+    """Of a run into another folder than the usual one, whose name has a blank."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:2], "-r1", "--trials", "1", "-o", "my results") == 0
+    shown = capsys.readouterr().out
+    assert rankbench(monkeypatch, "status", "-o", "my results") == 0
+    shown += capsys.readouterr().out
+    followed = r"(?: lists them| leaves out|[;)\n])"
+    commands = re.findall(rf"(rankbench (?:init|table|compare|recommend) [^;)\n]*?){followed}", shown)
+    assert {shlex.split(command)[1] for command in commands} >= {"init", "table", "recommend"}
+    for command in commands:
+        assert rankbench(monkeypatch, *shlex.split(command)[1:]) == 0, command
+
+
+@pytest.mark.slow
 def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
@@ -216,8 +233,8 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     assert "users: all 12 users are tested" in shown and "has the best NDCG@10: " in shown
     assert "| solver | chosen | NDCG@10 | 95 % | verdict | pairwise error |" in shown
     again = shlex.split(shown.rpartition("to change it: ")[2])
-    assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "-r", "3", "--trials", "2"]
-    report = ("--report", "--out", "results", "--seed=0")
+    assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-r", "3"]
+    report = ("--report", "-o", "results", "--seed=0")
     assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:6], "-j", "2", *report) == 0
     shown = capsys.readouterr().out
     assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown

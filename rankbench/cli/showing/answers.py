@@ -1,7 +1,5 @@
 """What `on`, `judge` and `rank` print of a user's own data, and their exit codes."""
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from rankbench.cli.printer import folded, show_folded, show_sheet
 from rankbench.cli.process import FAILED, OK
 from rankbench.cli.showing.runs import say_how_to_resume
 from rankbench.core.errors import UserError
-from rankbench.core.lines import complain, show
+from rankbench.core.lines import complain, in_folder, show
 from rankbench.data.splits import SPLITS
 from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard, sheet_of
 from rankbench.own_data.auditing import hints
@@ -27,21 +25,14 @@ from rankbench.records.studies import Entry
 from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.render.answer import answer, answer_sheet, failures
 
-_WITH_VALUE = (
-    "--time",
-    "--seed",
-    "-j",
-    "--jobs",
-    "--threads",
-    "--timeout",
-    "--memory",
-    "--out",
-)  # options of `on` that `init` does not take
-_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--report", "--no-report")
 
+def answered(
+    session: Session, choice: Choice, materials: Materials, seconds: float | None, report: bool, as_init: str
+) -> int:
+    """Compare solvers on a user's own data and print which is best, and how to change what was compared.
 
-def answered(session: Session, choice: Choice, materials: Materials, seconds: float | None, report: bool) -> int:
-    """Compare solvers on a user's own data and print which is best; returns the exit code."""
+    Returns the exit code.
+    """
     experiment = experiment_of(choice)
     session.note_threads([experiment])
     _say_what_is_compared(session, choice, seconds, materials)
@@ -61,7 +52,7 @@ def answered(session: Session, choice: Choice, materials: Materials, seconds: fl
             session.report()
     except KeyboardInterrupt:
         return say_how_to_resume(session, [experiment])
-    session.display.say(f"to change it: {_as_init()}")
+    session.display.say(f"to change it: {as_init}")
     bad = any(map(_is_bad, found.entries)) or found.failed_trials
     return OK if found.entries and not bad else FAILED
 
@@ -78,7 +69,9 @@ def show_judgement(
     show_folded(f"{answer(study)}.")
     if report:
         session.report()
-    session.display.say(f"all pairs: rankbench compare {study.name}; every number: rankbench table {study.name} --csv")
+    pairs, numbers = f"rankbench compare {study.name}", f"rankbench table {study.name} --csv"
+    out = session.results.out
+    session.display.say(f"all pairs: {in_folder(pairs, out)}; every number: {in_folder(numbers, out)}")
     return OK
 
 
@@ -142,16 +135,3 @@ def _say_what_is_compared(session: Session, choice: Choice, seconds: float | Non
     ]
     for line in lines:
         session.display.say(folded(line))
-
-
-def _as_init() -> str:
-    """The command that writes this comparison's experiment file: the same, without what `init` does not take."""
-    kept, words = [], iter(sys.argv[2:])
-    for word in words:
-        name = word.partition("=")[0]
-        if name in _WITH_VALUE:
-            if "=" not in word:
-                next(words, None)
-        elif name not in _FLAGS:
-            kept.append(word)
-    return shlex.join(["rankbench", "init", *kept])

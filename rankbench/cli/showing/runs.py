@@ -10,7 +10,7 @@ from rankbench.api.session import Session, chosen_experiments
 from rankbench.cli.printer import show_sheet
 from rankbench.cli.process import FAILED, INTERRUPTED, OK
 from rankbench.core.errors import Unfinished, UserError
-from rankbench.core.lines import complain, show
+from rankbench.core.lines import complain, in_folder, show
 from rankbench.execution.forecast import estimate
 from rankbench.execution.run import Run
 from rankbench.experiments import Experiment
@@ -136,7 +136,7 @@ def _show(session: Session, run: Run, found: Study) -> bool:
 
 def _show_notes(session: Session, run: Run, found: Study) -> None:
     """Print what was skipped, tried, imported and left out."""
-    for line in (*_skips(run), *_of_trials(found), *_of_imports(found), *_of_hidden(run, found)):
+    for line in (*_skips(run), *_of_trials(run, found), *_of_imports(found), *_of_hidden(run, found)):
         session.display.say(line)
 
 
@@ -188,13 +188,14 @@ def _estimates(run: Run) -> Iterator[str]:
         yield f"{unknown} of unknown duration"
 
 
-def _of_trials(found: Study) -> Iterator[str]:
+def _of_trials(run: Run, found: Study) -> Iterator[str]:
     """The number of trials, how many of them failed, and the command that lists them."""
     results = [entry for entry in found.trials if entry.result]
     if results:
         lost = sum(entry.status != "ok" for entry in results)
         failed = f", {lost} of which did not end well and cannot be chosen" if lost else ""
-        yield f"trials: {len(results)}{failed}; rankbench table {found.name} --what trials lists them"
+        table = in_folder(f"rankbench table {found.name} --what trials", run.store.folder.parent)
+        yield f"trials: {len(results)}{failed}; {table} lists them"
 
 
 def _of_imports(found: Study) -> Iterator[str]:
@@ -213,8 +214,8 @@ def _of_imports(found: Study) -> Iterator[str]:
 def _of_hidden(run: Run, found: Study) -> Iterator[str]:
     """How many stored results of the experiment are not part of this run."""
     if count := stored_beyond(run.store, found.plan):
-        name = found.name
-        yield f"note: {count} more results of {name} are stored but not part of this run: rankbench status {name}"
+        status = in_folder(f"rankbench status {found.name}", run.store.folder.parent)
+        yield f"note: {count} more results of {found.name} are stored but not part of this run: {status}"
 
 
 def _using(cell: Cell) -> str:
