@@ -156,7 +156,7 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
         (
             *(getattr(one, name) for name in where), one.metric,
             f"{one.first}: {one.one:.4f}", f"{one.second}: {one.other:.4f}",
-            f"{one.difference:+z.4f}", f"{one.low:+z.4f} to {one.high:+z.4f}", f"{one.p:.3f}",
+            f"{one.difference:+z.4f}", f"{one.low:+z.4f} to {one.high:+z.4f}", p_text(one.p),
             f"{one.chance:.2f} ({one.chance_low:.2f} to {one.chance_high:.2f})",
             f"{one.wins} / {one.ties} / {one.losses}", "" if one.speed is None else f"{one.speed:.2f} x", one.said,
         )
@@ -165,6 +165,11 @@ def sheet_of(found: Sequence[Comparison]) -> Sheet:
     numeric = tuple(heading in ("difference", "p", "speed") for heading in headings)
     bold = frozenset((line, len(headings) - 1) for line, one in enumerate(found) if one.verdict in (BETTER, WORSE))
     return Sheet(headings, numeric, lines, bold)
+
+
+def p_text(p: float) -> str:
+    """A p-value as people read it: none is zero."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def to_csv(found: Iterable[Comparison]) -> str:

@@ -9,6 +9,7 @@ from rankbench.core.texts import safe
 from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.records.cells import Measure
 from rankbench.records.studies import Group, Study
+from rankbench.report.analysis.comparison import p_text
 from rankbench.report.analysis.evidence import evidence
 from rankbench.report.analysis.strength import MARK
 from rankbench.report.render.labels import metric_labels
@@ -181,7 +182,8 @@ def _place(line: Standing, first: Measure) -> tuple[bool, bool, float]:
 
 
 def _probability(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    text = p_text(p)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def joined(names: list[str]) -> str:
