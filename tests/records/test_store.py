@@ -401,7 +401,6 @@ def look(out, cells):
     return store.plans(), [store.load(cell) for cell in cells], warnings
 
 
-@pytest.mark.one_in(5)
 @pytest.mark.slow
 @every_damage
 def test_a_damaged_file_is_set_aside_in_one_line_and_made_anew(reference, tmp_path, part, name, damage):

@@ -161,7 +161,6 @@ def assert_set_aside_and_run_again(monkeypatch, capsys, path):
     assert lines[-1].startswith("tiny: 1 of 2 cells to run")
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", BYTES.values(), ids=BYTES)
 def test_a_result_of_wrong_bytes_is_set_aside(monkeypatch, capsys, stored, change):
     path = min((stored / "cells").glob("*.json"))
@@ -169,7 +168,6 @@ def test_a_result_of_wrong_bytes_is_set_aside(monkeypatch, capsys, stored, chang
     assert_set_aside_and_run_again(monkeypatch, capsys, path)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_an_edited_result_is_set_aside(monkeypatch, capsys, stored, change):
     path = min((stored / "cells").glob("*.json"))
@@ -177,7 +175,6 @@ def test_an_edited_result_is_set_aside(monkeypatch, capsys, stored, change):
     assert_set_aside_and_run_again(monkeypatch, capsys, path)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_the_status_of_an_edited_result_is_no_traceback(monkeypatch, capsys, stored, change):
     change_json(min((stored / "cells").glob("*.json")), change)
@@ -185,7 +182,6 @@ def test_the_status_of_an_edited_result_is_no_traceback(monkeypatch, capsys, sto
     assert code == 0 and lines and len(errors) <= 1
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", [*BYTES.values(), *IN_PLAN.values()], ids=[*BYTES, *IN_PLAN])
 def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(monkeypatch, capsys, stored, change):
     (path,) = (stored / "plans").iterdir()
