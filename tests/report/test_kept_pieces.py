@@ -82,7 +82,6 @@ def test_another_option_makes_all_again(stored, report, tmp_path):
     assert 'id="one-a"' in (tmp_path / "report" / "one.html").read_text()
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["removed", "changed"])
 @pytest.mark.parametrize("file", ["tables/one-a.tex", "figures/one-a.png"])
 def test_a_file_that_is_gone_or_was_changed_is_written_again(stored, report, tmp_path, file, how):
@@ -92,7 +91,6 @@ def test_a_file_that_is_gone_or_was_changed_is_written_again(stored, report, tmp
     assert report() == ["one-a"] and path.read_bytes() == whole
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"made_of": 3}', "\udcff"])
 def test_a_damaged_record_of_a_piece_is_made_again(stored, report, tmp_path, content):
     path = tmp_path / "report" / pieces.FOLDER / "one-a.json"

@@ -92,7 +92,6 @@ def test_every_number_with_a_fraction_has_a_finite_range(name):
     assert all(isfinite(value) for _, value in ends(cls))
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant", "setting", "value"), cases())
 def test_at_an_end_of_a_range_scores_are_finite_or_it_is_said(name, variant, setting, value):
