@@ -81,8 +81,8 @@ def test_an_experiment_that_cannot_run_stops_none_of_the_others(command, tmp_pat
     held = 2 if "low-rank" in changes.get("data", "") else 0
     ended = [line for line in printed.splitlines() if "cells ended well" in line]
     assert "skipped bad" not in printed and "| ok |" not in printed  # tables are left to the report
-    assert ended[-1] == "good: 2 of 2 cells ended well; rankbench table good"
-    assert not held or ended[0] == "bad: 2 of 2 cells ended well; rankbench table bad"
+    assert ended[-1] == "good: 2 of 2 cells ended well; rankbench table good --out out"
+    assert not held or ended[0] == "bad: 2 of 2 cells ended well; rankbench table bad --out out"
 
 
 def test_a_run_of_several_ends_with_the_scoreboard_and_a_run_of_one_with_its_table(command, tmp_path):
