@@ -17,6 +17,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import seed_of
 from rankbench.data import load
 from rankbench.data.building import numbered
+from rankbench.data.sources.columnar import ROLES
 from rankbench.data.sources.columnar_ratings import OwnColumns
 from rankbench.data.sources.csv_pairs import OwnPairs
 from rankbench.data.sources.csv_ratings import OwnRatings
@@ -31,7 +32,6 @@ from rankbench.own_data.naming import data_named
 from rankbench.own_data.users_kept import Kept
 from rankbench.report.render.tables import Sheet
 
-_ROLES = ("user", "item", "rating")
 _FEW_LEVELS = 100  # a scale of ratings has fewer distinct whole numbers
 _GROUPED, _SCATTERED = 0.5, 0.1  # shares of adjacent rows with the same id
 _PAST = 0.1  # above this share of held-out rows before a training row, a random split leaks
@@ -79,7 +79,7 @@ class FileRows:
         record: Any = data.record
         if isinstance(record, OwnColumns):
             found = record.rows()
-            places = ", ".join(f"{role} in column {name!r}" for role, name in zip(_ROLES, found.names, strict=True))
+            places = ", ".join(f"{role} in column {name!r}" for role, name in zip(ROLES, found.names, strict=True))
             layout = f"{len(found.values):,} rows, {places}; ids are {_kind_of(found.user_ids)}"
             return cls((found.user_ids, found.item_ids), (found.users, found.items), found.values, layout)
         if not isinstance(record, OwnRatings | OwnPairs):

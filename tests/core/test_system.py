@@ -180,7 +180,6 @@ def test_what_trains_in_this_process_needs_neither_fork_nor_locks(tmp_path):
     assert done.returncode == 0 and "pairwise-error" in done.stdout, done.stderr
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "said"),

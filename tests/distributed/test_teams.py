@@ -183,7 +183,6 @@ def course(solver, executor, threads=1):
             yield step.model.digest(), step.objective(), scores(step.model, train).tobytes()
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_number_of_members_does_not_change_a_bit(name):
     expected = list(course(SOLVERS[name], InProcess()))
@@ -193,7 +192,6 @@ def test_the_number_of_members_does_not_change_a_bit(name):
             assert list(course(SOLVERS[name], team)) == expected
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["frsvm", "altsvm"])
 def test_processes_compute_what_threads_do(name):

@@ -48,7 +48,6 @@ def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
     assert (code, status, reason) == (1, "memory", "out of memory")
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [

@@ -63,7 +63,6 @@ def said(*words, limit=20):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("verb", ["table", "compare"])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_is_no_result_is_one_line_and_all_else_is_shown(out, spoil, verb):
@@ -75,7 +74,6 @@ def test_what_is_no_result_is_one_line_and_all_else_is_shown(out, spoil, verb):
     assert "global" in shown and "Traceback" not in told
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("spoil", [*SPOILT.values(), zeros], ids=[*SPOILT, "packed zeros"])
 def test_what_are_no_values_of_users_is_one_line(out, spoil):
     path = next((out / "tiny" / "cells").glob("sgd-*.npz"))

@@ -179,7 +179,6 @@ def liblinear(examples: Any, solver: AltSVM) -> float:
     return float(LOSSES[solver.loss](examples @ w).sum() + solver.lam / 2 * w @ w)
 
 
-@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "schedule"),

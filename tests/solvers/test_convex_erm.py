@@ -167,7 +167,6 @@ def by_dense_projections(train: Comparisons, lam: float, loss: str, iterations: 
     return risk(here, train, loss)
 
 
-@pytest.mark.one_in(5)
 @each_loss
 @pytest.mark.parametrize("lam", [0.1, 2.0])
 def test_the_objective_is_that_of_a_dense_solver(loss, lam):

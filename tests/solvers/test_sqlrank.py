@@ -144,7 +144,6 @@ def test_in_a_pass_the_whole_penalty_is_taken_once(train):
     np.testing.assert_allclose(np.sum(shares, axis=0), 0.3, rtol=1e-9)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("link", ["sigmoid", "identity"])
 def test_another_optimiser_finds_nothing_much_below_the_end(link, train):

@@ -259,7 +259,6 @@ def test_a_tiny_run_prints_a_line_for_each_case_and_writes_its_section(roof, tmp
     assert text.startswith("# Speed\n\n## Peers\n\nFast.\n\n## Roof\n") and all(f"| {name} |" in text for name in names)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),

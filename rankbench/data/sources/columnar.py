@@ -1,11 +1,8 @@
-"""Ratings in a user's own file of Parquet, Arrow or JSON lines, read batch by batch.
+"""Ratings in a user's own file of Parquet, Arrow or JSON lines, which can be larger than the memory.
 
-Parquet and Arrow files can be larger than the memory. Of JSON lines the columns in use are in memory while they are
-read.
-
-The file is read twice: for the distinct ids, and for the rows, which go to arrays that are kept in files if they are
-large. Rows that come by user are then arranged block by block. Rows in another order are first sorted by user, which
-takes 4 bytes of memory for each row, and 10 while they are sorted.
+The file is read batch by batch, several times: for the distinct ids, and for the rows, which go to arrays that are kept
+in files if they are large. Rows that come by user are then arranged block by block. Rows in another order are first
+sorted by user, which takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
 from codecs import BOM_UTF8
@@ -39,7 +36,7 @@ _ROWS = 1 << 20  # rows of a Parquet file to read at a time
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begins in another way
 _START = 100  # bytes that tell the kind of a file
 _SHOWN = 200  # characters of an error of pyarrow that are shown
-_ROLES = ("user", "item", "rating")
+ROLES = ("user", "item", "rating")
 
 Batches = Iterator[Sequence[Any]]  # pyarrow's arrays of the chosen columns, batch by batch
 
@@ -180,12 +177,12 @@ def _array(values: list[Any], name: str) -> Any:
 
 def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
     """The columns of user, item and rating: by their usual names, or as the user says."""
-    columns = chosen_in(names, _ROLES, wanted.columns) if wanted.columns else found_in(names, _ROLES)
+    columns = chosen_in(names, ROLES, wanted.columns) if wanted.columns else found_in(names, ROLES)
     if columns is None:
-        settings = ",".join(f"{role}=NAME" for role in _ROLES)
-        problem = f"the columns {shown(names)} do not say which is which of {', '.join(_ROLES)}"
+        settings = ",".join(f"{role}=NAME" for role in ROLES)
+        problem = f"the columns {shown(names)} do not say which is which of {', '.join(ROLES)}"
         raise UserError(f"{problem}: write [{settings}] after the path")
-    for role, column in zip(_ROLES, columns, strict=True):
+    for role, column in zip(ROLES, columns, strict=True):
         if list(names).count(names[column]) > 1:
             raise UserError(f"two columns have the name {names[column]!r}, that of the {role}: rename one")
     return columns
@@ -193,7 +190,7 @@ def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
 
 def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -> ColumnRows:
     """All rows, after a first pass that collects the ids."""
-    known = [_distinct_in(table, column, role) for role, column in zip(_ROLES[:2], columns[:2], strict=True)]
+    known = [_distinct_in(table, column, role) for role, column in zip(ROLES[:2], columns[:2], strict=True)]
     piles = [Pile(np.int32), Pile(np.int32), Pile(np.float64)]
     numberings = [_Numbering.of(ids) for ids in known]
     for first, batch in _numbered(table.read(columns)):

@@ -26,8 +26,7 @@ class OwnColumns(Checked):
     decides as what it is read: Parquet, an Arrow file or stream, or JSON with a record on each line, which may be
     gzipped under a name ending in .gz.
 
-    Parquet and Arrow are read in parts, and may be larger than the memory; this takes least where the rows come by
-    user. Of JSON the columns that are read are in memory.
+    The file is read in parts, and may be larger than the memory; this takes least where the rows come by user.
     `low` and `high` limit the ratings. A pair that occurs twice is an error; with `repeats=last` its last rating is
     kept. `features` is a second file, of text, with an item and its numbers on each line.
     """

@@ -114,7 +114,7 @@ def test_runs_with_other_users_are_refused(tmp_path):
 def test_a_difference_of_nothing_has_no_minus(tmp_path):
     one = replace(within(kept(tmp_path))[0], difference=-0.0, low=-0.00001, high=-0.0)
     shown = sheet_of([replace(one, p=0.0004)]).lines[0]
-    assert "< 0.001" in shown and "0.012" in sheet_of([replace(one, p=0.012)]).lines[0]
+    assert "< 0.001" in shown and "0.001" in sheet_of([replace(one, p=0.001)]).lines[0]
     assert "+0.0000" in shown and "+0.0000 to +0.0000" in shown
 
 
