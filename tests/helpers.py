@@ -201,7 +201,7 @@ def rankbench(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def until(condition: Callable[[], object]) -> None:
     """Wait for an event; the limit is for a test that fails."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < limit, "waited in vain"
         time.sleep(0.01)

@@ -1,5 +1,6 @@
 """The command for a user's own solver, metric or data: check it, and debug or profile a solver."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +81,7 @@ def check(
 
 
 def _is_data(text: str) -> bool:
-    """Whether this means data: a known data set, or a file that is no source of Python."""
+    """Whether this means data: a known data set, or a file or a folder that is no source of Python."""
     from rankbench.data import DATASETS
     from rankbench.names.user_files import is_from_file, own_path
     from rankbench.solvers import SOLVERS
@@ -88,8 +89,10 @@ def _is_data(text: str) -> bool:
     name = text.partition("[")[0]
     if SOLVERS.knows(name):
         return False
-    of_data = is_from_file(text) and hasattr(DATASETS.find(name), "view")
-    return of_data or DATASETS.knows(name) or (not is_from_file(text) and bool(own_path(name).suffix))
+    if is_from_file(text) or DATASETS.knows(name):
+        return DATASETS.knows(name) or hasattr(DATASETS.find(name), "view")
+    path = own_path(name)
+    return path.suffix != ".py" and (bool(path.suffix) or os.path.exists(path))
 
 
 def _audit(text: str, seed: int) -> int:

@@ -4,6 +4,8 @@ An unknown key is an error that names the file, the key and the most similar kno
 under `[full]` replace those of the quick profile when `--full` is given.
 """
 
+import os
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -175,8 +177,19 @@ def load(name: str, full: bool = False) -> Experiment:
             raise UserError(f"the experiment file {name!r} has no name before .toml, which is that of its results")
         return replace(read(path.stem, path.name, _text_of(path), full), source=str(path.resolve()))
     if name not in names():
-        raise unknown("experiment", name, names(), "rankbench list experiments")
+        raise _no_experiment(name)
     return read(name, f"{name}.toml", _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), full)
+
+
+def _no_experiment(name: str) -> UserError:
+    """The error for what is no experiment, with what can be done with a file or a folder instead."""
+    if os.path.isfile(name):
+        remedy = f"for a file of ratings or pairs: rankbench on {shlex.quote(name)}"
+        return UserError(f"{name!r} is no experiment file, which ends with .toml", remedy=remedy)
+    if os.path.isdir(name):
+        remedy = "name an experiment file, or an experiment (rankbench list experiments)"
+        return UserError(f"{name!r} is a folder, not an experiment", remedy=remedy)
+    return unknown("experiment", name, names(), "rankbench list experiments")
 
 
 def _text_of(path: Path) -> str:

@@ -28,6 +28,8 @@ def data_named(text: str) -> Named:
     path = own_path(name)
     if path.is_dir():
         raise UserError(f"{name!r} is a folder", remedy="name the file of ratings or pairs in it")
+    if path.suffix == ".py":
+        raise UserError(f"{name!r} is a file of Python, not of data", remedy=f"a data set in it is {name}:CLASS")
     if not is_file(path):
         known = "or the name of a data set (rankbench list datasets)"
         raise UserError(f"no file {name!r}", remedy=f"check the path, {known}")

@@ -873,7 +873,7 @@ def test_of_drivers_that_join_one_is_killed_one_leaves_and_one_stays_for_the_las
     solver = noting(tmp_path)
     doomed = driver(tmp_path, solver, "--join", slow=True)
     until(lambda: trainings(tmp_path) == 1)
-    leaving = driver(tmp_path, solver, "--join", "--timeout", "5s")
+    leaving = driver(tmp_path, solver, "--join", "--timeout", "50s")
     staying = driver(tmp_path, solver, "--join", "--wait")
     code, said = ended(leaving)
     assert code == 0 and "|" not in said, said  # no table, no scoreboard

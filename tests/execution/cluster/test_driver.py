@@ -1,6 +1,7 @@
 """Running cells on a Dask cluster of separate processes: the same results, whichever workers die, freeze or differ."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.slow
 BLOWS = [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.trust)]  # what is frozen is waited for long
 
 SOURCE = str(Path(rankbench.__file__).parents[1])
-QUICK_TTL = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "3s"}  # a frozen worker counts as gone after this time
+FROZEN = 3  # seconds after which a frozen worker counts as gone where one is frozen; a busy machine's may stall so long
 
 
 LOCAL = ("--host", "127.0.0.1", "--no-dashboard")
@@ -88,10 +89,11 @@ def joined_by(file, folder, **differently):
 
 
 @contextmanager
-def cluster_in(folder, workers=2, daemon="False"):
-    """A scheduler and so many workers with a nanny each; gives the path of the scheduler's file."""
+def cluster_in(folder, workers=2, daemon="False", blow=None):
+    """A scheduler and so many workers with a nanny each, one of which gets a blow; gives the scheduler's file."""
     file = folder / "scheduler.json"
-    scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL)
+    gone_after = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{FROZEN}s"} if blow == signal.SIGSTOP else {}
+    scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **gone_after)
     nannies = []
     try:
         until(file.exists)
@@ -360,7 +362,7 @@ def executed_with_a_blow(folder, run, file, blow):
 @pytest.mark.parametrize("blow", BLOWS)
 def test_cells_of_a_worker_that_dies_or_freezes_are_run_by_another(tmp_path, blow):
     selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
-    with cluster_in(tmp_path) as file, on(file, per_node=1) as (workplace, _):
+    with cluster_in(tmp_path, blow=blow) as file, on(file, per_node=1) as (workplace, _):
         run = prepared(tmp_path / "there", tiny(), selection, caps=Caps(seconds=60.0))
         run.workplace = workplace
         executed_with_a_blow(tmp_path, run, file, blow)
@@ -387,7 +389,7 @@ def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path
 def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
     selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
     file = tmp_path / "scheduler.json"
-    first = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL)
+    first = dask("scheduler", "--port", "0", "--scheduler-file", str(file))
     second = nannies = ()
     try:
         until(file.exists)
@@ -400,7 +402,7 @@ def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
             until(lambda: trainings(tmp_path) == 1)
             end(first, *nannies)
             file.unlink()
-            second = (dask("scheduler", "--port", "0", "--scheduler-file", str(file), **QUICK_TTL),)
+            second = (dask("scheduler", "--port", "0", "--scheduler-file", str(file)),)
             (tmp_path / "go").touch()
             until(file.exists)
             nannies = [worker_of(file, tmp_path)]
@@ -489,7 +491,7 @@ def struck(folder, run, file, blow):
 
 @pytest.mark.parametrize("blow", BLOWS)
 def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
-    with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
+    with cluster_in(tmp_path, workers=3, blow=blow) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
         until(lambda: workplace.places == 3)
@@ -566,8 +568,8 @@ def test_a_run_says_what_it_waits_for_and_ends_when_nobody_comes(tmp_path):
         _, errors = driver.communicate(timeout=120)
     assert driver.returncode == 1
     first, second, third = errors.splitlines()
-    assert "waiting: the scheduler" in first and "has no workers for 5 s; the run ends after 8 s" in first
-    assert "has no workers for 8 s (--wait-for-workers); start some with: dask worker" in second
+    assert re.search(r"waiting: the scheduler .* has no workers for [5-7] s; the run ends after 8 s", first)
+    assert re.search(r"has no workers for [89] s \(--wait-for-workers\); start some with: dask worker", second)
     assert "stopped; finished cells kept: 0; resume with: rankbench run" in third
 
 
