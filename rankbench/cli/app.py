@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -51,6 +52,12 @@ sharing.add_to(app)
 app.add_typer(data_verbs.app, name="data")
 
 
+@cache
+def _command() -> Any:
+    """All commands as click knows them, which takes 25 ms to make; who calls `main` again, as tests do, has them."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; a user's mistake prints one line on stderr, without a traceback, and exits with 2."""
     outlive_readers()
@@ -59,7 +66,7 @@ def main() -> None:
         sys.unraisablehook = repeat_lost_interrupt
     try:
         with temporary_folders():
-            code = app(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
+            code = _command()(sys.argv[1:] or ["--help"], prog_name="rankbench", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
         _leave(str(error), USAGE)

@@ -178,6 +178,12 @@ def load(name: str, full: bool = False) -> Experiment:
         return replace(read(path.stem, path.name, _text_of(path), full), source=str(path.resolve()))
     if name not in names():
         raise _no_experiment(name)
+    return _packaged(name, full)
+
+
+@cache
+def _packaged(name: str, full: bool) -> Experiment:
+    """The experiment of the package with this name, which is read once."""
     return read(name, f"{name}.toml", _folder().joinpath(f"{name}.toml").read_text(encoding="utf-8"), full)
 
 

@@ -825,7 +825,7 @@ def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkey
     def app(*arguments, **options):
         raise raised
 
-    monkeypatch.setattr("rankbench.cli.app.app", app)
+    monkeypatch.setattr("rankbench.cli.app._command", lambda: app)
     assert rankbench(monkeypatch, "list") == code
     assert capsys.readouterr().err.endswith(said)
 
@@ -834,7 +834,7 @@ def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeyp
     def app(*arguments, **options):
         raise ImportError("no module named nonsense")
 
-    monkeypatch.setattr("rankbench.cli.app.app", app)
+    monkeypatch.setattr("rankbench.cli.app._command", lambda: app)
     with pytest.raises(ImportError, match="nonsense"):
         rankbench(monkeypatch, "list")
     monkeypatch.delattr(os, "fork")

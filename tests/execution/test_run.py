@@ -302,8 +302,8 @@ def test_however_a_process_dies_the_cell_says_so(tmp_path, line, status, reason)
 
 
 def test_too_long_is_a_timeout_and_keeps_the_curve_so_far(tmp_path):
-    result = alone(tmp_path, "time.sleep(60)", caps=Caps(seconds=1.5))
-    assert (result.status, result.reason) == ("timeout", "took longer than 1.5 s")
+    result = alone(tmp_path, "time.sleep(60)", caps=Caps(seconds=4.0))
+    assert (result.status, result.reason) == ("timeout", "took longer than 4 s")
     assert [point.step for point in result.curve] == [0]
 
 
@@ -742,7 +742,7 @@ def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     assert len(list(out.rglob("sgd-*.json"))) == 1
 
 
-@pytest.mark.parametrize("started", [0, 1, 2])
+@pytest.mark.parametrize("started", [2, *(pytest.param(few, marks=pytest.mark.trust) for few in (0, 1))])
 def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, started):
     """With so many processes beside the driver: the tracker of resources, then the server, which is importing."""
     out = tmp_path / "out"

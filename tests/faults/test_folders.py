@@ -93,7 +93,9 @@ def clock(tmp_path_factory):
     return {"LD_PRELOAD": str(library), "RANKBENCH_TEST_BACK": str(back)}, back
 
 
-@pytest.mark.parametrize("kind", [SERIAL, SIDE_BY_SIDE], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(SERIAL, marks=pytest.mark.trust), SIDE_BY_SIDE], ids=lambda kind: kind.name
+)
 def test_a_clock_that_is_set_back_in_a_run_changes_nothing(tmp_path, clock, kind):
     environment, back = clock
     back.unlink(missing_ok=True)
@@ -117,7 +119,7 @@ def test_a_clock_that_is_set_back_in_a_run_changes_nothing(tmp_path, clock, kind
 # ---- several drivers ----
 
 
-@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("number", [pytest.param(2, marks=pytest.mark.trust), 3])
 def test_several_drivers_run_each_cell_once(tmp_path, number):
     place = Place(tmp_path / "place")
     for code, said in [ended(driver) for driver in [place.start("-q") for _ in range(number)]]:
@@ -126,6 +128,7 @@ def test_several_drivers_run_each_cell_once(tmp_path, number):
     assert place.leftovers() == []
 
 
+@pytest.mark.trust
 def test_of_three_drivers_two_are_killed_and_the_third_finishes_everything(tmp_path):
     place = Place(tmp_path / "place")
     drivers = [place.start("-q") for _ in range(3)]

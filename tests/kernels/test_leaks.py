@@ -81,6 +81,7 @@ def grown(names: Sequence[str], first: int, later: int, traced_fits: int) -> lis
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("part", range(4))
 def test_fits_leave_no_objects_behind(part):
     assert not grown(OWN_SOLVERS[part::4], first=10, later=30, traced_fits=4)

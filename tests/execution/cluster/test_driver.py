@@ -69,9 +69,10 @@ def end(*processes):
         process.wait()
 
 
-def worker_of(file, folder, daemon="False", **differently):
-    """A worker with its nanny for the scheduler of this file."""
+def worker_of(file, folder, daemon="False", nanny=True, **differently):
+    """A worker for the scheduler of this file, with a nanny that starts another one when it dies, or alone."""
     options = ("--scheduler-file", str(file), "--nthreads", "1", "--local-directory", str(folder))
+    options += () if nanny else ("--no-nanny",)
     return dask("worker", *options, DASK_DISTRIBUTED__WORKER__DAEMON=daemon, **differently)
 
 
@@ -82,7 +83,7 @@ def joined_by(file, folder, **differently):
         before = len(client.scheduler_info(n_workers=-1)["workers"])
         nanny = worker_of(file, folder, **differently)
         try:
-            client.wait_for_workers(before + 1, timeout=60)
+            client.wait_for_workers(before + 1, timeout=180)
             yield
         finally:
             end(nanny)
@@ -90,17 +91,17 @@ def joined_by(file, folder, **differently):
 
 @contextmanager
 def cluster_in(folder, workers=2, daemon="False", blow=None):
-    """A scheduler and so many workers with a nanny each, one of which gets a blow; gives the scheduler's file."""
+    """A scheduler and so many workers, with a nanny each unless one is to be killed; gives the scheduler's file."""
     file = folder / "scheduler.json"
     gone_after = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{FROZEN}s"} if blow == signal.SIGSTOP else {}
     scheduler = dask("scheduler", "--port", "0", "--scheduler-file", str(file), **gone_after)
     nannies = []
     try:
         until(file.exists)
-        nannies = [worker_of(file, folder, daemon) for _ in range(workers)]
+        nannies = [worker_of(file, folder, daemon, nanny=blow != signal.SIGKILL) for _ in range(workers)]
         if workers:
             with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
-                client.wait_for_workers(workers, timeout=60)
+                client.wait_for_workers(workers, timeout=180)
         yield file
     finally:
         end(scheduler, *nannies)
@@ -353,7 +354,7 @@ def executed_with_a_blow(folder, run, file, blow):
         pid = client.run(os.getpid)[victim]
         os.kill(pid, blow)
         (folder / "go").touch()
-        running.join(60)
+        running.join(180)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
     assert not running.is_alive()
@@ -393,7 +394,7 @@ def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
     second = nannies = ()
     try:
         until(file.exists)
-        nannies = [worker_of(file, tmp_path)]
+        nannies = [worker_of(file, tmp_path, nanny=False)]
         with on(file, per_node=1) as (workplace, _):
             run = prepared(tmp_path / "there", tiny(), selection, caps=Caps(seconds=60.0))
             run.workplace = workplace
@@ -405,8 +406,8 @@ def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
             second = (dask("scheduler", "--port", "0", "--scheduler-file", str(file)),)
             (tmp_path / "go").touch()
             until(file.exists)
-            nannies = [worker_of(file, tmp_path)]
-            running.join(90)
+            nannies = [worker_of(file, tmp_path, nanny=False)]
+            running.join(180)
             assert not running.is_alive()
     finally:
         end(first, *second, *nannies)
@@ -482,7 +483,7 @@ def struck(folder, run, file, blow):
         pid = client.run(os.getpid)[victim]
         os.kill(pid, blow)
         (folder / "go").touch()
-        running.join(90)
+        running.join(180)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
         assert not running.is_alive()
@@ -504,7 +505,7 @@ def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path
 
 def test_a_training_in_parts_that_loses_workers_too_often_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
-    with cluster_in(tmp_path, workers=3) as file, on(file, per_node=3) as (workplace, _):
+    with cluster_in(tmp_path, workers=3, blow=signal.SIGKILL) as file, on(file, per_node=3) as (workplace, _):
         run = prepared(tmp_path / "out", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
         until(lambda: workplace.places == 3)

@@ -37,12 +37,16 @@ pytestmark = pytest.mark.slow
 
 
 def profiles():
-    """The full profile of every experiment, and the quick one of an experiment with each kind of figure."""
+    """The full profile of every experiment, and the quick one of an experiment with each kind of figure.
+
+    The experiments that stand for a kind are drawn by `make test`, and the others by `make trust`.
+    """
     kinds = {experiments.load(name).figure.kind: name for name in experiments.names()}
-    return [(name, full) for name in experiments.names() for full in (True, False) if full or name in kinds.values()]
-
-
-EVERY = profiles()
+    for name in experiments.names():
+        usual = name in kinds.values()
+        for full in (True, False) if usual else (True,):
+            named = f"{name}-{'full' if full else 'quick'}"
+            yield pytest.param((name, full), id=named, marks=() if usual else pytest.mark.trust)
 
 
 def between(low, high, *about):
@@ -97,7 +101,7 @@ def interval_of(study, group, label):
     return Verdict(apart, decision, None, best=False, alone=False, first=(0.5, 0.0, 1.0), tier=0)
 
 
-@pytest.fixture(scope="module", params=EVERY, ids=lambda one: f"{one[0]}-{'full' if one[1] else 'quick'}")
+@pytest.fixture(scope="module", params=profiles())
 def drawn(request):
     """An experiment's study, drawing and figure, and where its texts stand; the quick profile has users' intervals."""
     study = made(*request.param)
