@@ -113,7 +113,7 @@ def test_an_array_to_work_in_without_room_is_one_line(small, monkeypatch):
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait until the condition holds, for at most a minute."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

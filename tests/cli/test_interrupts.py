@@ -20,7 +20,7 @@ time.sleep(20)
 def ended(error: str, seconds: float) -> tuple[str, bool]:
     """What a program prints on standard error whose object is destroyed with this error, and whether it went on."""
     command = [sys.executable, "-c", PROGRAM.format(error=error).replace("20", str(seconds))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     return done.stderr, done.returncode == 0
 
 

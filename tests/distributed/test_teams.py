@@ -62,7 +62,7 @@ def team_of(members):
         team.close()
         for process in processes:
             with process:  # closes its pipes
-                assert process.wait(30) in (0, -signal.SIGKILL)
+                assert process.wait(180) in (0, -signal.SIGKILL)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def team_of_threads(members, memory=None):
     finally:
         team.close()
         for thread in threads:
-            thread.join(30)
+            thread.join(180)
             assert not thread.is_alive()
 
 
@@ -226,7 +226,7 @@ def test_a_member_can_be_told_to_close_whatever_it_waits_for():
     thread = threading.Thread(target=lonely.serve, args=(0, [lonely.address]))
     thread.start()
     lonely.close()
-    thread.join(30)
+    thread.join(180)
     assert not thread.is_alive()
     with team_of_threads(3) as (team, seats):
         everything(team)
@@ -245,7 +245,7 @@ def test_whoever_does_not_know_the_key_is_not_heard(monkeypatch):
     with socket.create_connection(listener.getsockname()) as silent:
         silent.sendall(b"x" * 10)
     friend = connected_to(listener.getsockname(), KEY)
-    thread.join(30)
+    thread.join(180)
     (channel,) = found
     friend.send(written({"an array": np.arange(3)}))
     assert read(channel.receive())["an array"].tolist() == [0, 1, 2]
@@ -269,7 +269,7 @@ def test_a_listener_that_does_not_know_the_key_is_not_told_anything():
     with pytest.raises(PeerGone):
         connected_to(listener.getsockname(), KEY)
     listener.shutdown(socket.SHUT_RDWR)
-    thread.join(30)
+    thread.join(180)
     listener.close()
     assert ended
 

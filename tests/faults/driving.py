@@ -21,7 +21,7 @@ MARK = "RANKBENCH_TEST_MARK"  # an environment variable by which all processes o
 LOG = "RANKBENCH_TEST_LOG"  # an environment variable with the file of the solver's notes
 BLOW = "RANKBENCH_TEST_BLOW"  # an environment variable with code that the solver runs once it has noted its training
 KEEPERS = ("guard", "supervisor", "solver")  # the processes of a cell, each the parent of the next
-PATIENCE = 60.0  # seconds that a busy machine may take for what takes a moment
+PATIENCE = 180.0  # seconds that a busy machine may take for what takes a moment
 TIMES = {
     "wall",
     "seconds",

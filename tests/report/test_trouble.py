@@ -282,7 +282,7 @@ def test_a_cell_that_another_driver_runs_is_waited_for_with_a_line(command, monk
         with Claims(tmp_path / "out" / "tiny" / "claims") as claims:
             assert claims.take(first.key)
             held.set()
-            said.wait(30)
+            said.wait(180)
             store.save(made_up(first, 0.25), {})
 
     def listen(text):
@@ -294,7 +294,7 @@ def test_a_cell_that_another_driver_runs_is_waited_for_with_a_line(command, monk
     monkeypatch.setattr(lines, "show", listen)
     other = threading.Thread(target=other_driver)
     other.start()
-    assert held.wait(30)
+    assert held.wait(180)
     code, printed, _ = command("run", "tiny.toml", "--no-report", "-v")
     other.join()
     assert code == 0

@@ -321,7 +321,7 @@ def test_daemonic_workers_are_refused_with_the_remedy(tmp_path):
 def test_a_scheduler_that_does_not_answer_is_one_line_in_five_seconds(tmp_path):
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:9"]
     started = time.monotonic()
-    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180, cwd=tmp_path)
     assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr
     assert "no scheduler answers at tcp://127.0.0.1:9" in found.stderr and "dask scheduler" in found.stderr
     assert time.monotonic() - started < 30  # five seconds and the imports, on a busy machine

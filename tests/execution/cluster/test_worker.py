@@ -55,7 +55,7 @@ def test_a_cell_ends_when_the_driver_says_so(tmp_path, address, monkeypatch):
         answer = client.submit(carry_out, Order(cell, Caps(), {}, "stop-it"), pure=False)
         until((tmp_path / "begun").exists)
         distributed.Event("stop-it", client=client).set()
-        assert answer.result(timeout=60) == Refusal("the driver stopped")
+        assert answer.result(timeout=180) == Refusal("the driver stopped")
 
 
 def test_processes_that_do_not_reach_each_other_are_not_taken_for_a_full_disk(order, monkeypatch):
@@ -72,12 +72,12 @@ def test_processes_that_do_not_reach_each_other_are_not_taken_for_a_full_disk(or
 def test_a_seat_is_given_up_when_the_driver_says_so(address, monkeypatch):
     monkeypatch.setattr(cluster_worker, "_LOOK", 0.05)
     with distributed.Client(address, set_as_default=False) as client:
-        host, port = client.submit(cluster_worker.take_seat, "team", b"key", pure=False).result(timeout=60)
+        host, port = client.submit(cluster_worker.take_seat, "team", b"key", pure=False).result(timeout=180)
         assert host == "127.0.0.1" and set(cluster_worker._SEATS) == {"team"}
         served = client.submit(cluster_worker.serve_seat, "team", 0, [(host, port)], pure=False)
         until(lambda: not cluster_worker._SEATS)
         distributed.Event("team", client=client).set()
-        assert served.result(timeout=60) is None
+        assert served.result(timeout=180) is None
 
 
 def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
@@ -91,14 +91,14 @@ def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
             looked.release()
             if isinstance(answer := next(self.answers, True), OSError):
                 raise answer
-            return answer and may_stop.wait(60)
+            return answer and may_stop.wait(180)
 
     monkeypatch.setattr(cluster_worker, "_LOOK", 0.01)
     monkeypatch.setattr(cluster_worker, "Event", Away)
     monkeypatch.setattr(cluster_worker, "get_client", lambda: None)
     with cluster_worker._on_event("stop", lambda: acted.append("stopped")):
         for _ in range(2):
-            assert looked.acquire(timeout=60)
+            assert looked.acquire(timeout=180)
         assert acted == []
         may_stop.set()
         until(lambda: acted)
