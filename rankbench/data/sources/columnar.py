@@ -1,11 +1,11 @@
 """Ratings in a user's own file of Parquet, Arrow or JSON lines, which can be larger than the memory.
 
 The file is read batch by batch, several times: for the distinct ids, and for the rows, which go to arrays that are kept
-in files if they are large. Rows that come by user are then arranged block by block. Rows in another order are first
-sorted by user, which takes 4 bytes of memory for each row, and 10 while they are sorted.
+in files if they are large. JSON, which is slow to parse, is parsed once, and what is used of it is kept in the same
+way. Rows that come by user are then arranged block by block. Rows in another order are first sorted by user, which
+takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from rankbench.data.by_item import counted
 from rankbench.data.files import File
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
-from rankbench.data.tables.json_lines import columns_in, names_in
+from rankbench.data.tables.json_lines import Batches, columns_in, is_json, names_in, read_once
 from rankbench.data.tables.layout import Layout, out_of_range
 from rankbench.data.views import Ratings
 from rankbench.data.views.layout import blocks
@@ -37,8 +37,6 @@ _PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begi
 _START = 100  # bytes that tell the kind of a file
 _SHOWN = 200  # characters of an error of pyarrow that are shown
 ROLES = ("user", "item", "rating")
-
-Batches = Iterator[Sequence[Any]]  # pyarrow's arrays of the chosen columns, batch by batch
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class _Table:
 
     names: Sequence[str]
     read: Callable[[Sequence[int]], Batches]
+    is_text: bool = False  # which takes long to read
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,10 @@ def rows_in(path: Path, wanted: Wanted) -> ColumnRows:
     with _explained(path):
         table = _opened(path)
         columns = _chosen(table.names, wanted)
-        return replace(_read(table, columns, wanted.scale), times=_times_in(table, columns))
+        dated = _dated(table.names, columns)
+        if table.is_text:
+            table = replace(table, read=read_once(table.read, [*columns, *dated]))
+        return replace(_read(table, columns, wanted.scale), times=_times_in(table, dated))
 
 
 def ratings(path: Path, wanted: Wanted) -> Ratings:
@@ -106,7 +108,7 @@ def _opened(path: Path) -> _Table:
         return _parquet(path)
     if not start:
         raise UserError("holds no rows")
-    if _is_json(path, start):
+    if is_json(path, start):
         return _json(File(path))
     return _arrow(path, is_stream=not start.startswith(_ARROW))
 
@@ -143,36 +145,10 @@ def _arrow(path: Path, is_stream: bool) -> _Table:
     return _Table(opened(memory_map(str(path))).schema.names, read)
 
 
-def _is_json(path: Path, start: bytes) -> bool:
-    """Whether a file that begins like this holds a record of JSON on each line; an error if it is one list of them."""
-    first = start.removeprefix(BOM_UTF8).lstrip()
-    if first.startswith(b"["):
-        lines = f"pandas.read_json({path.name!r}).to_json('rows.jsonl', orient='records', lines=True)"
-        raise UserError("holds a list in JSON", remedy=f"write a record on each line, in Python by {lines}")
-    return first.startswith(b"{")
-
-
 def _json(file: File) -> _Table:
     """An open file with a record of JSON on each line."""
     names = names_in(file)
-
-    def read(columns: Sequence[int]) -> Batches:
-        chosen = [names[column] for column in columns]
-        for lists in columns_in(file, chosen):
-            yield [_array(values, name) for values, name in zip(lists, chosen, strict=True)]
-
-    return _Table(names, read)
-
-
-def _array(values: list[Any], name: str) -> Any:
-    """The values of a field, which must be of one kind."""
-    from pyarrow import ArrowException, array  # noqa: PLC0415  an optional package
-
-    try:
-        return array(values)
-    except (ArrowException, TypeError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:_SHOWN]
-        raise UserError(f"the values of {name!r} are not all of one kind: {reason}") from None
+    return _Table(names, lambda columns: columns_in(file, [names[column] for column in columns]), is_text=True)
 
 
 def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
@@ -229,13 +205,18 @@ class _Numbering:
         return numbers
 
 
-def _times_in(table: _Table, columns: tuple[int, ...]) -> Int64s | None:
-    """The time of each row, from a column with a usual name, of dates in microseconds; None if one cannot be read."""
-    found = named(table.names, "timestamp")
-    if len(found) != 1 or found[0] in columns:
+def _dated(names: Sequence[str], columns: tuple[int, ...]) -> tuple[int, ...]:
+    """The column of times, if there is one with a usual name."""
+    found = named(names, "timestamp")
+    return () if len(found) != 1 or found[0] in columns else tuple(found)
+
+
+def _times_in(table: _Table, dated: tuple[int, ...]) -> Int64s | None:
+    """The time of each row, from the column of times, of dates in microseconds; None if one cannot be read."""
+    if not dated:
         return None
     pile = Pile(np.int64)
-    for _, (part,) in _numbered(table.read(found)):
+    for _, (part,) in _numbered(table.read(dated)):
         times = _as_times(part)
         if times is None:
             return None

@@ -212,6 +212,17 @@ def test_ratings_of_json_may_begin_as_whole_numbers(tmp_path, monkeypatch):
     assert rankbench.load(tmp_path / "rows.jsonl").values.tolist() == [3.0] * 40 + [4.5]
 
 
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_json_is_parsed_once_and_what_is_used_is_kept_in_memory_or_in_a_file(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(json_lines, "_LONGEST", 120)
+    monkeypatch.setattr(mapped, "LARGE", large)
+    monkeypatch.setattr(columnar, "columns_in", lambda *asked: parsed.append(asked[1]) or json_lines.columns_in(*asked))
+    table, parsed = {**TABLE, "timestamp": [50, 30, 10, 20, 60, 40], "text": ["x" * 50] * 6}, []
+    view = loaded(tmp_path, table, kind="json")
+    assert fingerprint(view) == fingerprint(loaded(tmp_path, table, kind="parquet"))
+    assert parsed == [["reviewer", "movieId", "stars", "timestamp"]]
+
+
 def test_a_line_of_json_may_be_longer_than_a_piece_but_not_than_the_longest(tmp_path, monkeypatch):
     monkeypatch.setattr(json_lines, "_LONGEST", 120)
     lines = [{"user": 1, "item": n, "rating": n, "text": "x" * size} for n, size in enumerate((5, 100, 5, 70))]
@@ -230,6 +241,10 @@ def test_a_line_of_json_may_be_longer_than_a_piece_but_not_than_the_longest(tmp_
             '[{"user": 1, "item": 2, "rating": 3}]',
             ": holds a list in JSON; write a record on each line, in Python by pandas.read_json('rows.json').to_json("
             "'rows.jsonl', orient='records', lines=True)",
+        ),
+        (
+            '{"user": 1, "item": 2, "rating": 3} {"user": 1, "item": 3, "rating": 3}',
+            ": row 1: JSON is malformed: tr",
         ),
         ("{", ": row 1: Input data was truncated; write a record of JSON on each line"),
         ('{"user": 1, "item": 2, "rating": 3}\n\n{"user": 1,\n', ": row 2: Input data was truncated; write a record"),
