@@ -177,10 +177,8 @@ def _key(pool: Pool, ties: Ties) -> Floats | Int64s:
         return -pool.id_rank
     if ties == Ties.ASCENDING:
         return pool.id_rank
-    if ties in (Ties.FIRST, Ties.LAST):
-        relevance = np.where(pool.judged, pool.relevance, -np.inf)
-        return -relevance if ties == Ties.FIRST else relevance
-    return pool.given
+    relevance = np.where(pool.judged, pool.relevance, -np.inf)
+    return {Ties.FIRST: -relevance, Ties.LAST: relevance}[ties]
 
 
 def _by_quicksort(pool: Pool, rows: Int64s, same: Flags, *, twice: bool) -> Int64s:

@@ -98,8 +98,6 @@ class TextFile:
                 ):  # fmt: skip
                     yield frame
                     rows += len(frame)
-            except pandas.errors.EmptyDataError:
-                return
             except (ValueError, EOFError, OSError) as error:
                 raise self._unreadable(layout, error) from None
             if counted.beyond((rows + layout.header) * (len(layout.first) - 1)):

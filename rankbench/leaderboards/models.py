@@ -189,6 +189,8 @@ def _of_table(
         of, number = ("comparisons", 0) if groups is None else ("judges", len(groups.names))
         spread = resampled(block, score(wins), choices.resamples, 32, of, number)
         remarks += [] if connections.bounded else [_NOT_DRAWN]
+    if name == "eigen" and not score(wins).any():
+        remarks.append("No two items beat each other, not even by way of others: the eigenvector is 0; take pagerank")
     title = {"counting": "Number of wins", "win-rate": "Mean share of wins", "eigen": "Eigenvector",
              "pagerank": "PageRank"}[name]  # fmt: skip
     return Estimated(name, title, score(wins), spread, None, wins, tuple(remarks))

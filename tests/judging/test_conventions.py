@@ -9,6 +9,7 @@ import pytest
 from asked_tools import ASKED, CUT
 from drawn_runs import Drawn, drawn, lists_of
 
+import rankbench
 from rankbench import Ratings, evaluate
 from rankbench.core.errors import UserError
 from rankbench.judging.conventions import METRICS, Ties, phrases
@@ -226,3 +227,27 @@ if __name__ == "__main__":
         for tool, asked in ASKED.items()
     }
     RECORDED.write_text(json.dumps(answers, indent=1) + "\n")
+
+
+def test_the_conventions_of_a_number_are_a_table():
+    run, truth = ({"u": {"a": 2.0, "b": 1.0}} for _ in range(2))
+    found = rankbench.conventions(run, truth, "ndcg@2", "1.000")
+    assert list(found.columns) == ["value", "fits", "conventions", "definition"] and found.fits.all()
+
+
+def test_numbers_that_no_convention_can_give_are_refused(tmp_path):
+    run = {"u": {"a": 2.0, "b": 1.0}}
+    with pytest.raises(UserError, match="auc has no value on this run under any convention"):
+        rankbench.conventions(run, {"u": {"a": 1, "b": 1}}, "auc", "0.5")
+    with pytest.raises(UserError, match="no tool computes auc with a cut-off; write 'auc'"):
+        rankbench.conventions(run, {"u": {"a": 1, "b": 0}}, "auc@10", "0.5")
+    for seed in range(2):
+        (tmp_path / f"{seed}.run").write_text("u Q0 a 1 2 t\n")
+    with pytest.raises(UserError, match="is looked for in one run, and the pattern stands for several"):
+        rankbench.conventions(f"{tmp_path}/{{seed}}.run", run, "map", "0.5")
+
+
+def test_a_run_without_any_truth_has_no_relevances():
+    lists = drawn(0, users=3, items=4).run
+    nothing = type(lists)(np.zeros(4, np.int64), lists.items[:0], lists.values[:0])
+    assert not pooled(lists, nothing, np.arange(4)).judged.any()

@@ -15,6 +15,7 @@ from helpers import rankbench as command
 import rankbench
 from rankbench.core.errors import UserError
 from rankbench.judging import gathering
+from rankbench.judging.subjects import GivenMetric
 
 
 def frames(seed=0, users=60, **how):
@@ -225,6 +226,7 @@ TRUTH = {"u": {"a": 1, "b": 0}, "v": {"a": 2}}
         ("missing-{seed}.run", TRUTH, {}, "no file fits missing-{seed}.run"),
         ("missing.run", TRUTH, {}, "missing.run is not here"),
         ("{a}-{b}.run", TRUTH, {}, "has 2 patterns in braces"),
+        ("{seed}/a.run", TRUTH, {}, "a pattern in braces stands in the name of a file, not of a folder"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_in_a_line(runs, truth, how, said):
@@ -233,7 +235,9 @@ def test_what_cannot_be_judged_is_refused_in_a_line(runs, truth, how, said):
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
-def test_two_scores_for_one_item_are_named_with_both_lines(tmp_path):
+@pytest.mark.parametrize("rows", [2, 1000])
+def test_two_scores_for_one_item_are_named_with_both_lines(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr("rankbench.judging.text_files.ROWS", rows)
     path = tmp_path / "m.csv"
     path.write_text("user,item,score\nu,a,1\nv,a,2\n\nu,a,3\n")
     with pytest.raises(UserError, match=r"m.csv, line 2 and line 5: user 'u' has two scores for item 'a'"):
@@ -242,6 +246,22 @@ def test_two_scores_for_one_item_are_named_with_both_lines(tmp_path):
     truth.write_text("u 0 a 1\nu 0 a 0\n")
     with pytest.raises(UserError, match=r"t.qrels, line 1 and line 2: user 'u' has two relevances for item 'a'"):
         rankbench.judge({"m": TRUTH}, truth)
+
+
+def test_a_run_with_fewer_repetitions_than_the_truth_says_so():
+    truth = frames(0, users=40)[1]
+    runs = {"both": [better(truth, 1), better(truth, 1, 1)], "one": [better(truth, 1)]}
+    assert "one has 1 of 2 repetitions" in rankbench.judge(runs, truth, metric="map").coverage
+
+
+@pytest.mark.slow
+def test_the_report_of_judged_runs_is_written_where_it_is_asked_for(tmp_path):
+    rankbench.judge({"m": TRUTH}, TRUTH, metric="map", out=tmp_path, report=True)
+    assert "| m " in (tmp_path / "report" / "judge.md").read_text()
+
+
+def test_stored_values_are_not_evaluated_again():
+    assert np.isnan(GivenMetric("map", "as a tool defines it").of_user(np.ones(2), np.ones(2)))
 
 
 def test_nothing_is_stored_unless_all_runs_can_be_judged(tmp_path):

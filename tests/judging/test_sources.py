@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 
 import numpy as np
 import pandas
@@ -9,6 +10,7 @@ import pytest
 import scipy.sparse
 
 from rankbench.core.errors import UserError
+from rankbench.judging import text_files
 from rankbench.judging.sources import Source
 
 ROWS = [("u1", "a", 0.5), ("u1", "b", -2.0), ("u2", "a", 1e-3), ("01", "NA", 3.0)]
@@ -178,6 +180,51 @@ def test_files_that_are_none_or_no_text_are_refused(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=said):
             read(tmp_path / name)
+
+
+def test_settings_of_columns_that_are_none_are_refused(tmp_path):
+    path = text(tmp_path / "a.csv", "user,item,score\nu,a,1\n")
+    for setting, said in (("usr=user", "unknown setting 'usr'"), ("user=who", "no column 'who'; it has user, item")):
+        with pytest.raises(UserError, match=said):
+            read(f"{path}[{setting}]")
+
+
+def test_a_run_may_hold_relevances_alone(tmp_path):
+    assert read(text(tmp_path / "a.csv", "user,item,relevance\nu,a,2\n")) == [("u", "a", 2.0)]
+
+
+def test_whether_relevances_stand_beside_scores_is_seen_in_every_form(tmp_path):
+    both = FRAME.assign(relevance=1.0)
+    both.to_parquet(tmp_path / "both.parquet")
+    np.save(tmp_path / "scores.npy", np.ones((2, 2)))
+    data = (both, FRAME, tmp_path / "both.parquet", tmp_path / "scores.npy")
+    assert [Source.of(one, "mine").has_truth() for one in data] == [True, False, True, False]
+
+
+def test_parquet_that_is_none_or_cannot_be_read_here_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(UserError, match=r"a\.parquet is no Parquet file: "):
+        read(tmp_path / "a.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(UserError, match="reading Parquet needs pyarrow; pip install"):
+        read(tmp_path / "a.parquet")
+
+
+def test_a_packed_file_that_ends_too_soon_and_a_disk_that_fails_are_refused(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = "".join(f"u{n},i{n},{score}\n" for n, score in enumerate(rng.random(20_000)))
+    packed = gzip.compress(f"user,item,score\n{rows}".encode())
+    (tmp_path / "a.csv.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(UserError, match=r"a\.csv\.gz cannot be read: Compressed file ended"):
+        read(tmp_path / "a.csv.gz")
+
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    path = text(tmp_path / "b.csv", "user,item,score\nu,a,1\n")
+    monkeypatch.setattr(text_files.regular, "opened", fail)
+    with pytest.raises(UserError, match=r"cannot read .*b\.csv: Input/output error"):
+        read(path)
 
 
 def test_objects_that_hold_no_scores_are_refused():

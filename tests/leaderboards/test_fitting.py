@@ -8,10 +8,11 @@ from drawn_votes import drawn, drawn_rankings, votes_from
 from scipy.optimize import minimize
 
 from rankbench.core.errors import UserError
+from rankbench.leaderboards.fits import fitting, pairs
 from rankbench.leaderboards.fits.fitting import fitted, refitted
 from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
 from rankbench.leaderboards.fits.pairs import pairs_of
-from rankbench.leaderboards.fits.problems import OfPairs, OfRankings, with_penalty
+from rankbench.leaderboards.fits.problems import OfPairs, OfRankings, Point, with_penalty
 from rankbench.leaderboards.votes import Rankings, from_rankings
 
 MODELS = sorted(LIKELIHOODS)
@@ -224,3 +225,45 @@ def test_evalica_finds_the_same_scores():
     for name, function in (("bradley-terry", evalica.bradley_terry), ("davidson", evalica.newman)):
         theirs = np.log(function(*sides, winners, tolerance=1e-14, limit=100_000).scores[votes.items].to_numpy())
         assert fitted(problem_of(name, votes, side=False)).scores == pytest.approx(theirs - theirs.mean(), abs=1e-8)
+
+
+def test_squares_and_weights_of_single_rankings_are_those_of_their_gradients():
+    votes, orders = drawn_rankings()
+    problem, n = OfRankings(votes.n_items, votes.rankings), len(orders)
+    z, single = some_point(problem), problem.reweighted(None)
+    gradients = single.gradients(np.repeat(z[:, None], n, axis=1), np.eye(n))
+    np.testing.assert_allclose(gradients.sum(axis=1), problem.at(z).gradient, atol=1e-12)
+    np.testing.assert_allclose(problem.own_squares(z), gradients @ gradients.T, atol=1e-12)
+    assert single.draw(np.random.default_rng(0), 3).shape == (n, 3)
+
+
+def test_a_minimum_that_cannot_be_found_is_refused():
+    class Saddle:
+        n_items, start, names = 2, np.zeros(2), ()
+
+        def at(self, z):
+            return Point(float(z @ z), z, -np.eye(2))
+
+    with pytest.raises(UserError, match="the scores do not settle"):
+        fitted(Saddle())
+
+
+def test_where_no_length_of_a_step_lowers_the_objective_nothing_moves():
+    class Rising:
+        n_items, start, names = 2, np.zeros(2), ()
+
+        def at(self, z):
+            return Point(float(np.abs(z).sum()), np.array([1.0, -1.0]), np.eye(2))
+
+    problem = Rising()
+    start = problem.at(problem.start)
+    z, point = fitting._next(problem, 0.0, problem.start, start, np.array([-1.0, 1.0]))
+    assert z is problem.start and point is start
+
+
+def test_many_cells_are_numbered_as_few_are(monkeypatch):
+    keys = np.random.default_rng(0).integers(0, 50, 200)
+    few = pairs._rows_of(keys, 50)
+    monkeypatch.setattr(pairs, "_DENSE", 0)
+    for one, other in zip(few, pairs._rows_of(keys, 50), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -17,7 +17,7 @@ from rankbench.leaderboards.arenas import votes_of as arena_votes
 from rankbench.leaderboards.leaderboard import leaderboard_of
 from rankbench.leaderboards.models import MODELS, Choices
 from rankbench.leaderboards.ranks import ranks_of
-from rankbench.leaderboards.uncertainty import Spread, bootstrap, sandwich
+from rankbench.leaderboards.uncertainty import Spread, bootstrap, resampled, sandwich
 
 ARENA = Arena(items=8, judges=60, comparisons=3_000, taste=0.4)
 
@@ -454,3 +454,43 @@ def test_equal_items_are_seldom_called_different(arena):
             one, other = (board_of(votes.where(rows), model="bradley-terry") for rows in (half, ~half))
             differ += (one.compare(other)["verdict"] != "open").any()
     assert tiers / 300 < 0.09 and differ / 300 < 0.09
+
+
+def test_a_side_with_an_advantage_is_told_in_odds():
+    rows = (
+        [("a", "b", side) for side in 6 * ["left"] + 2 * ["right"]] + [("b", "a", "left")] * 3 + [("b", "a", "right")]
+    )
+    board = rankbench.rank(pandas.DataFrame(rows, columns=["left", "right", "winner"]), side=True)
+    assert any("The left side has odds of 3." in line for line in board.remarks)
+
+
+def test_items_that_one_group_never_lost_to_the_others_are_told():
+    won = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("a", "c"), ("b", "d")]
+    board = rankbench.rank(pandas.DataFrame(won, columns=["winner", "loser"]))
+    assert "Some items never lost to any of the others" in board.remarks
+
+
+def test_counts_have_no_scale_and_as_many_comparisons_of_each_need_no_remark(tmp_path):
+    won = pandas.DataFrame([("a", "b"), ("b", "c"), ("c", "a")], columns=["winner", "loser"])
+    board = rankbench.rank(won, model="counting")
+    assert board._axis == board.title and not any("grows with the number" in line for line in board.remarks)
+    with pytest.raises(UserError, match="says nothing about judges; take bradley-terry or davidson"):
+        rankbench.rank(won.assign(judge=["x", "y", "x"]), model="counting").judges()
+
+
+def test_eigenvectors_without_a_cycle_of_wins_are_zero_which_is_told():
+    won = pandas.DataFrame([("a", "b"), ("b", "c")], columns=["winner", "loser"])
+    board = rankbench.rank(won, model="eigen")
+    assert board.scores.tolist() == [0, 0, 0] and any(
+        "the eigenvector is 0; take pagerank" in line for line in board.remarks
+    )
+
+
+def test_what_plackett_luce_cannot_say_is_refused():
+    with pytest.raises(UserError, match="takes no advantage of a side and no covariates"):
+        rankbench.rank(pandas.DataFrame({"ranking": ["a > b", "b > a"]}), model="plackett-luce", side=True)
+
+
+def test_a_few_resamples_are_no_interval():
+    with pytest.raises(UserError, match="10 resamples are too few for an interval; take 200 or more"):
+        resampled(lambda size: np.zeros((size, 2)), np.zeros(2), 10, 5, "judges", 3)

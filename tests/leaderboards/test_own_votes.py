@@ -6,6 +6,7 @@ import pytest
 
 import rankbench
 from rankbench.core.errors import UserError
+from rankbench.leaderboards.sources import own_votes
 from rankbench.leaderboards.sources.reading import votes_of
 
 ROWS = "judge,left,right,winner,question,n\n7,a,b,left,q1,1\n10,b,c,right,q1,2\n7,c,a,tie,q2,1\n7,c,a,left,q2,0\n"
@@ -98,6 +99,12 @@ def test_what_gives_no_comparisons_is_said(tmp_path, text, settings, problem):
     path.write_text(text)
     with pytest.raises(UserError, match=problem):
         rankbench.load(f"votes:{path}{settings}")
+
+
+def test_counts_of_more_comparisons_than_a_run_can_hold_are_refused(table, monkeypatch):
+    monkeypatch.setattr(own_votes, "_MOST", 2)
+    with pytest.raises(UserError, match="counts over 2 comparisons"):
+        rankbench.load(f"votes:{table}[count=n]")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

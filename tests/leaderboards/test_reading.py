@@ -121,6 +121,28 @@ def test_covariates_are_differences_in_standard_deviations():
     assert votes.covariates[:, 1] == pytest.approx(np.array([0, 1, 0]) / np.std([0, 1, 0]))
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "ends"),
+    [("winner", "loser", ("winner", "loser")), ("home", "away", ("left", "right")), ("model_a", "model_b", ("a", "b"))],
+)
+def test_properties_of_the_sides_have_the_ends_of_the_columns_of_items(left, right, ends):
+    rows = {left: ["a", "b", "c"], right: ["b", "c", "a"], f"size_{ends[0]}": [1, 5, 3], f"size_{ends[1]}": [3, 1, 2]}
+    frame = pandas.DataFrame(rows if left == "winner" else {**rows, "result": ["left", "right", "left"]})
+    roles = {} if left == "winner" else {"left": left, "right": right, "winner": "result"}
+    difference = votes_of(frame, roles, Wanted(covariates=("size",))).covariates[:, 0]
+    assert difference == pytest.approx(np.array([-2, 4, 1]) / np.std([-2, 4, 1]))
+
+
+def test_a_property_that_is_no_number_is_refused_with_its_place():
+    with pytest.raises(UserError, match="the table, row 2: turn is no number"):
+        votes_of(FRAME.assign(turn=[0, np.nan, 1]), wanted=Wanted(covariates=("turn",)))
+
+
+def test_votes_are_taken_as_they_are():
+    votes = votes_of(FRAME)
+    assert votes_of(votes) is votes
+
+
 def test_categories():
     votes = votes_of(FRAME.assign(topic=["x", "y", "x"]), wanted=Wanted(by="topic"))
     parts = votes.by_category()
@@ -201,6 +223,12 @@ BAD = [
     ({"count": [1, 1.5, 1]}, "row 2: the count is not a whole number"),
     ({"weight": [1, np.inf, 1]}, "row 2: the weight is not a number from 0 on"),
 ]
+
+
+def test_a_file_of_preflib_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "votes.soc").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"votes\.soc is no text: "):
+        votes_of(tmp_path / "votes.soc")
 
 
 @pytest.mark.parametrize(("change", "message"), BAD)
