@@ -9,7 +9,6 @@ import scipy.sparse
 from rankbench.core.contract import Floats, Int32s, Model
 from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
-from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import item_knn as kernel
 from rankbench.methods.folding import check_items, own
 from rankbench.methods.tasks import targets
@@ -35,11 +34,6 @@ class Interactions:
         columns = np.zeros(train.n_items, np.int32)
         columns[known] = np.arange(len(known), dtype=np.int32)
         return cls(_numbered(train, columns, max(1, len(known)), values, least), columns, known)
-
-    @property
-    def rows(self) -> SparseRows:
-        """One sparse row for each user."""
-        return self.ratings.rows
 
     def model(self, weights: object) -> ItemWeights:
         """The model with these weights, dense or CSR, between the items that have a rating."""

@@ -202,6 +202,8 @@ def test_a_damaged_result_is_left_out_with_a_warning(tmp_path):
         (lambda out: rankbench.run(TINY, jobs=0), "jobs=0 is not valid; give a whole number of at least 1"),
         (lambda out: rankbench.run(TINY, timeout=0), "timeout=0 is not valid; give seconds above 0, or None"),
         (lambda out: rankbench.run(TINY, timeout="10m"), "timeout='10m' is not valid; give seconds above 0, or None"),
+        (lambda out: rankbench.run(TINY, memory=0), "memory=0 is not valid; give bytes above 0, or None for no limit"),
+        (lambda out: rankbench.run(TINY, wait=True), "wait is for one of several drivers; give it together"),
         (lambda out: rankbench.run(TINY, quiet=False, callback=print), "quiet=False and callback exclude each other"),
         (lambda out: rankbench.tune("sgd", 5, {"lam": [1.0]}, out=out),
          "a int is no data; give a DataFrame, ratings, the path of a file or the name of a data set"),
@@ -300,3 +302,9 @@ def test_judge_has_the_options_of_the_command_line_but_for_what_it_prints():
     line, python = (set(signature(one).parameters) for one in (own.judge, rankbench.judge))
     assert line - python == {"published", "quiet"} and not python - line
     assert "published" in signature(rankbench.conventions).parameters
+
+
+@pytest.mark.slow
+def test_a_driver_that_joins_others_may_write_the_report_too(tmp_path):
+    rankbench.run(TINY, solver="global", repetitions=1, join=True, report=True, out=tmp_path)
+    assert "tiny" in (tmp_path / "report" / "README.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 from helpers import rankbench
 
 from rankbench import __version__, experiments
-from rankbench.cli import completion
+from rankbench.cli import completion, looking
 from rankbench.cli.describe import everything
 from rankbench.data import DATASETS
 from rankbench.data.splits import SPLITS
@@ -110,3 +110,7 @@ def test_a_completion_imports_nothing_that_takes_time():
 def test_the_version_is_one_line(monkeypatch, capsys):
     assert rankbench(monkeypatch, "--version") == 0
     assert capsys.readouterr().out == f"rankbench {__version__}\n"
+
+
+def test_the_parts_of_a_table_are_completed():
+    assert looking._parts("co") == ["costs"] and "results" in looking._parts("")

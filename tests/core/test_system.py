@@ -196,3 +196,7 @@ def test_a_system_without_fork_describes_and_says_in_a_line_what_it_cannot(tmp_p
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (code, 1 if said else 0), done.stderr
     assert said in done.stderr
+
+
+def test_a_process_that_is_not_there_has_not_started():
+    assert system.started(2**30) == "" != system.started(os.getpid())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rankbench.core import temporary
+from rankbench.core import leftovers, temporary
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import HELD, partial_of
 
@@ -116,3 +116,22 @@ def test_a_folder_that_another_process_is_just_removing_is_not_used(base, monkey
 
     monkeypatch.setattr(fcntl, "flock", busy)
     assert temporary.own_folder() not in refused
+
+
+def test_a_name_that_another_process_has_just_taken_is_not_used(tmp_path, monkeypatch):
+    asked, hold = [], leftovers._hold
+
+    def second(path):
+        asked.append(path)
+        return hold(path) if len(asked) > 1 else None
+
+    monkeypatch.setattr(leftovers, "_hold", second)
+    with leftovers.replacing(tmp_path / "a") as partial:
+        partial.write_text("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"] and len(set(asked)) == 2
+
+
+def test_what_has_no_temporary_name_is_left_alone(tmp_path):
+    (tmp_path / "kept").write_text("")
+    leftovers.remove_left_behind(tmp_path, "*")
+    assert (tmp_path / "kept").exists()

@@ -287,6 +287,13 @@ COMMANDS = {
     "report nowhere": "no results under results",
     "report": "no results under results",
     "status": "no results under results",
+    "on good.csv --margin 0": "--margin=0 is out of range: must be above 0",
+    "run tiny.toml --redraw moon": "--redraw moon: ",
+    "recommend model.npz --to all.txt": "all.txt is no name of a table's file; end it in .parquet or .csv",
+    "recommend model.npz --all --user a": "--all and --user name different users; give one of them",
+    "recommend model.npz --why -1": "--why=-1 is out of range: must be at least 1",
+    "judge one.run two.run --truth good.csv --metric map --published 0.5": "--published is a number of one run",
+    "rank votes.csv --to board.xlsx": "--to board.xlsx has no ending of a leaderboard; known: ",
     "status --out good.csv": "good.csv is damaged or no archive",
     "run tiny.toml --out good.csv": "cannot write to good.csv",
 }
@@ -300,6 +307,7 @@ def answer(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
     (tmp_path / "good.csv").write_text("user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n")
+    (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "broken.py").write_text("class Mine(\n")

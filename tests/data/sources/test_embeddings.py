@@ -1,5 +1,7 @@
 """Features of items from .npy, .npz and Parquet."""
 
+import sys
+
 import numpy as np
 import pandas
 import pytest
@@ -104,3 +106,14 @@ def test_a_file_that_is_none_is_named(write, ending):
         stream.write(b"nothing")
     with pytest.raises(UserError, match="is no file of arrays"):
         read((paths[0], broken))
+
+
+def test_an_archive_with_several_arrays_and_parquet_that_cannot_be_read_here_are_refused(write, monkeypatch, tmp_path):
+    paths = write(".npz")
+    np.savez(paths[1], one=TABLE, other=TABLE)
+    with pytest.raises(UserError, match="holds one, other; store one array, and `ids`"):
+        read(paths)
+    paths = write(".parquet", ids=np.arange(len(TABLE)))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(UserError, match="reading Parquet needs pyarrow; pip install"):
+        read(paths)

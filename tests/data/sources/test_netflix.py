@@ -286,3 +286,7 @@ def test_other_counts_than_the_published_ones_are_refused(own):
     own.setattr(netflix, "_COUNTS", Counts(100_480_507, 480_189, 17_770))
     message = refused(folder(MOVIES))
     assert "netflix holds 5 users, 3 items, 7 ratings where 480,189 users, 17,770 items, 100,480,507" in message
+
+
+def test_a_block_of_headings_alone_has_no_ratings():
+    assert [len(part) for part in netflix._numbers(np.zeros(0, np.uint8), 0, [])] == [0, 0]
