@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from rankbench.arrays import npz
 from rankbench.arrays.npz import as_kernels_take, fingerprint, pack, read_npz, unpack, write_npz
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
@@ -221,3 +222,10 @@ def test_a_fingerprint_is_the_same_on_every_machine():
 def test_only_a_record_can_be_packed():
     with pytest.raises(TypeError, match="a dict cannot be packed"):
         pack({"array": np.ones(1)})
+
+
+def test_a_file_that_would_unpack_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "_UNPACKED", 0)
+    np.savez_compressed(tmp_path / "a.npz", zeros=np.zeros(10**5))
+    with pytest.raises(UserError, match="would unpack to 800,128 bytes: it is no file of rankbench"):
+        read_npz(tmp_path / "a.npz")

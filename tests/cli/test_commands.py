@@ -15,15 +15,18 @@ from functools import partial
 from html import escape as html_of
 from zipfile import ZipFile
 
+import pandas
 import pytest
-from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, ran, rankbench, tiny_toml, with_solver
 from rich.console import Console
 
 from rankbench.api.session import Session, chosen_experiments
 from rankbench.api.terminal import Terminal
-from rankbench.cli import options
+from rankbench.cli import looking, options, sharing
 from rankbench.cli.printer import show_sheet
+from rankbench.cli.showing import runs
 from rankbench.cli.showing.runs import _using
+from rankbench.core.errors import UserError
 from rankbench.execution.cluster.waiting import Waits
 from rankbench.execution.isolation import Caps
 from rankbench.execution.run import Conditions, Event, Run
@@ -923,3 +926,28 @@ def test_a_folder_is_no_experiment_file(monkeypatch, capsys, tmp_path):
     assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 2
     said = capsys.readouterr().err
     assert "folder.toml" in said and said.count("\n") == 1
+
+
+def test_the_words_to_resume_begin_nothing_again(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rankbench", "run", "tiny", "--rerun", "all", "-q", "--rerun=failed,disturbed"])
+    assert runs._without_rerun() == ["run", "tiny", "-q", "--rerun", "failed,disturbed"]
+
+
+def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_asked_for(monkeypatch, capsys, tmp_path):
+    rows = [("x", "a", "b"), ("y", "b", "a"), ("x", "a", "c"), ("y", "c", "a"), ("x", "b", "c"), ("y", "a", "c")]
+    (tmp_path / "v.csv").write_text("judge,winner,loser\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    words = ("rank", str(tmp_path / "v.csv"), "--judges", "--next", "2", "--against", str(tmp_path / "v.csv"))
+    assert rankbench(monkeypatch, *words) == 0
+    shown = capsys.readouterr().out
+    assert "Kendall's tau between the two orders: 1.00." in shown
+    assert all(f"{title}\n" in shown for title in ("Judges", "Comparisons to ask for next"))
+
+
+def test_basic_functions_that_nothing_has_are_refused(tmp_path):
+    with pytest.raises(UserError, match="--columns=1: tiny has stored no basic functions of named features; run frsvm"):
+        looking._draw_bases(ran(tmp_path, selection=Selection(solvers=("global",))).study(), "1", tmp_path)
+
+
+def test_no_recommendations_have_no_reasons():
+    empty = pandas.DataFrame({"user": [], "place": [], "item": [], "score": []})
+    assert list(sharing._with_reasons(None, empty, 3).columns) == [*empty.columns, "because", "contribution"]

@@ -2,9 +2,11 @@
 
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import tiny_toml
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -152,3 +154,13 @@ def test_an_experiment_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(experiments, "content", sealed)
     with pytest.raises(UserError, match=r"^mine\.toml: cannot be read: Permission denied$"):
         experiments.load(str(tmp_path / "mine.toml"))
+
+
+def test_margins_are_numbers_above_0_by_metric(tmp_path):
+    text = Path(tiny_toml(tmp_path)).read_text()
+    path = tmp_path / "margins.toml"
+    path.write_text(f'{text}\n[margins]\n"ndcg@5" = 0.005\n')
+    assert experiments.load(str(path)).margins == (("ndcg@5", 0.005),)
+    path.write_text(f'{text}\n[margins]\n"ndcg@5" = 0\n')
+    with pytest.raises(UserError, match=r"\[margins\] must be numbers above 0 by metric"):
+        experiments.load(str(path))

@@ -568,3 +568,8 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
     learners = ("bpr[biases=true]", "item-knn", "rp3beta", "ease", "ials", "softmax", "slim", *CATALOGUE)
     assert choice.solvers == ("random", "popularity", *learners)
     assert any("which only --split binary draws here" in line and "sgd" in line for line in choice.left_out)
+
+
+def test_the_margin_is_written_into_the_experiment(tmp_path):
+    choice = choice_for(str(written(tmp_path)), Wishes(margin=0.01))
+    assert experiment_of(choice).margins == ((choice.protocol.metrics[0], 0.01),)

@@ -369,3 +369,16 @@ def test_a_disk_that_fails_while_unpacking_is_one_line(tmp_path, parts, alone, m
     monkeypatch.setattr("rankbench.records.archive._poured", fails)
     line = refused(zipped(tmp_path / "a.zip", parts))
     assert line.startswith("cannot unpack ") and line.endswith(": No space left on device")
+
+
+def test_an_archive_that_packs_too_well_to_hold_results_is_refused(tmp_path, parts, alone, monkeypatch):
+    monkeypatch.setattr("rankbench.records.archive._SMALL", 0)
+    monkeypatch.setattr("rankbench.records.archive._RATIO", 2)
+    path = zipped(tmp_path / "a.zip", described(parts, bomb=bytes(10**7)))
+    assert "more than 2 times its own size: results do not" in refused(path)
+
+
+def test_an_entry_without_a_name_is_refused(tmp_path, parts, alone):
+    path = zipped(tmp_path / "a.zip", [*parts.items(), ("ZaZa", b"x")])
+    path.write_bytes(path.read_bytes().replace(b"ZaZa", b"\0aZa"))
+    assert "it has no name; nothing was unpacked" in refused(path)

@@ -6,8 +6,9 @@ from enum import Enum
 from math import isnan
 from types import MappingProxyType
 
+import numpy as np
 import pytest
-from helpers import SPACES, TINY, absent_data, made_up, ran, store_in, tuned, with_solver
+from helpers import SPACES, TINY, absent_data, made_up, prepared, ran, store_in, tuned, with_solver
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -15,6 +16,7 @@ from rankbench.data import DATASETS
 from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
+from rankbench.records.differences import differences, distance_of_users
 from rankbench.records.results import failed
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
@@ -183,3 +185,19 @@ def test_the_name_of_a_users_own_file_seeds_no_search(made, tmp_path):
         found.append(replace(cell, place=replace(cell.place, data=data)))
     assert found[0].stream_line == found[1].stream_line and found[0].line != found[1].line
     assert cell.stream_line == cell.line and "low-rank" in cell.line
+
+
+def test_of_curves_that_a_clock_ended_the_common_part_is_compared(tmp_path):
+    (cell,) = prepared(tmp_path, TINY, Selection(solvers=("sgd",), repetitions=1)).plan.cells
+    one, other = made_up(cell, 0.5, status="timeout", reason="x"), made_up(cell, 0.6, status="timeout", reason="x")
+    longer = replace(other, curve=(*other.curve, *other.curve))
+    assert differences(one, longer, {}, {}) == tuple(measure.label for measure in cell.measures)
+    bounded = replace(one, curve=tuple(replace(point, bound=1.0) for point in one.curve))
+    assert "bound" in differences(one, bounded, {}, {})
+
+
+def test_users_that_only_one_of_two_results_counts_are_far_apart():
+    values = np.array([0.5, np.nan])
+    assert distance_of_users({"map": values}, {"map": values[::-1].copy()}) == np.inf or np.isnan(
+        distance_of_users({"map": values}, {"map": values[::-1].copy()})
+    )

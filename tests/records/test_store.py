@@ -21,7 +21,9 @@ from rankbench.execution import machine
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
+from rankbench.records import plan_files
 from rankbench.records.cells import Selection, Skip
+from rankbench.records.codec import Unreadable
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Failure
 from rankbench.records.store import FORMAT, ResultsFolder, Store, write_text
@@ -564,3 +566,12 @@ def test_an_interrupt_while_the_folder_is_tried_is_not_lost(tmp_path, monkeypatc
     monkeypatch.setattr(shutil, "rmtree", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store_in(tmp_path).open()
+
+
+def test_a_stored_plan_has_its_cells_before_its_trials(tmp_path):
+    run = prepared(tmp_path, tuned())
+    run.open()
+    content = run.store._read(run.store.plan_path(run.plan))
+    assert plan_files.plan_of(content).everything == run.plan.everything
+    with pytest.raises(Unreadable, match="its cells are not those of a plan, each once, and then its trials"):
+        plan_files.plan_of({**content, "failures": [*content["failures"], ""]})

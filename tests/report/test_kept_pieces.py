@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 from helpers import around, made_up, prepared, silent, tiny
 
+from rankbench.core.errors import UserError
 from rankbench.records.store import ResultsFolder
 from rankbench.report import pieces, writing
+from rankbench.report.render import answer as answers
+from rankbench.report.sections import Section
 from rankbench.report.writing import write_report
 
 pytestmark = pytest.mark.slow
@@ -150,3 +153,20 @@ def test_a_link_that_leads_nowhere_stops_no_report(stored, report, tmp_path):
     (cells / "gone.npz").symlink_to("gone")
     assert report() == ["two-b"]
     assert report() == []
+
+
+def test_an_error_that_no_section_tells_is_raised(tmp_path, monkeypatch):
+    def fail(study):
+        raise UserError("nobody knows why")
+
+    monkeypatch.setattr(pieces, "score_of", fail)
+    run = prepared(tmp_path, tiny())
+    run.open()
+    with pytest.raises(UserError, match="nobody knows why"):
+        pieces.piece_of(Section(run.study(), "tiny"), html=False)
+
+
+def test_where_nothing_has_run_nothing_is_said_of_durations_nor_of_the_best(tmp_path):
+    run = prepared(tmp_path, tiny())
+    run.open()
+    assert writing._durations([]) == [] and list(answers._against(run.study(), [])) == []

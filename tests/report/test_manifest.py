@@ -204,3 +204,7 @@ def test_the_page_names_its_sha256(out):
     assert known["manifest"] == (f"quick-0.sha256, SHA-256 {hashlib.sha256(content).hexdigest()}",)
     (out / "tiny" / "manifests" / "quick-0.sha256").unlink()
     assert "manifest" not in {fact.name for fact in facts(found)}
+
+
+def test_a_file_that_is_gone_has_no_digest(tmp_path):
+    assert manifest._Before({"a": "0" * 64}, 0.0).of("a", tmp_path / "a") is None

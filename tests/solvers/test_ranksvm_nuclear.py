@@ -329,3 +329,10 @@ def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
     monkeypatch.setattr(ranksvm_nuclear, "_newton", lambda *_: None)
     (step,) = RankSVMNuclear(C=0.1).steps(train, np.random.default_rng(0))
     assert not matrix(step).any() and step.gap() > 0
+
+
+def test_too_many_pairs_are_not_listed_and_the_end_is_nearly_the_same(train, monkeypatch):
+    listed = last(RankSVMNuclear(C=0.3), train).objective()
+    monkeypatch.setattr(ranksvm_nuclear, "_MOST_LISTED", 0)
+    step = last(RankSVMNuclear(C=0.3), train)
+    assert step.objective() == pytest.approx(listed, rel=1e-6) and step.gap() <= 1e-5 * listed

@@ -18,7 +18,7 @@ from rankbench.records.cells import Selection
 from rankbench.records.differences import basis_change
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.report.study import study
-from rankbench.verification.cells import Check, checked, run_again, sampled, verifiable
+from rankbench.verification.cells import Check, _NothingFollows, checked, run_again, sampled, verifiable
 
 pytestmark = pytest.mark.slow
 
@@ -235,3 +235,13 @@ def test_a_model_that_is_no_record_of_arrays_has_no_digest(tmp_path):
     run = ran(tmp_path / "out", tiny(solvers=(solver,), repetitions=1))
     (result,) = run.study().results
     assert result.status == "ok" and result.model == "" and len(result.split) == 64
+
+
+def test_a_start_from_another_trial_is_named(out):
+    stored = replace(first(out), start="1" * 64)
+    found = replace(stored, start="2" * 64, curve=moved(stored.curve, 0.1))
+    assert checked(stored, found, {}, {}).why == "it started from the model of another trial"
+
+
+def test_after_known_trials_none_follow():
+    assert _NothingFollows().more([], []) == ()

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import ran
+from helpers import prepared, ran, tiny
 
+from rankbench.records.archive import METADATA
 from rankbench.records.cells import Selection
+from rankbench.records.plans import Failure
 from rankbench.records.store import values_of
+from rankbench.verification import files, plans
 from rankbench.verification.consistency import contradictions
 
 
@@ -58,3 +61,31 @@ def test_values_of_other_metrics_and_of_other_users_are_named(stored):
         (fewer, f"it does not count the users of {label} as they are"),
     ):
         assert said in list(contradictions(result, changed))
+
+
+def test_metrics_cells_and_failures_that_an_experiment_does_not_make_are_named(tmp_path):
+    plan = prepared(tmp_path, tiny(), Selection(solvers=("sgd",))).plan
+    cell = plan.cells[0]
+    assert [one.seen for one in plans._of_measures(replace(plan, measures=plan.measures[:1]), [plan])] == [
+        "its metrics are not those of its experiment"
+    ]
+    (found,) = plans._of_cells([replace(cell, tuned=("rank",))], {cell.key: cell})
+    assert "is described otherwise than its experiment does: tuned" in found.seen
+    (found,) = plans._of_failures(replace(plan, failures=(Failure(cell, "no trial ended well"),)), [plan])
+    assert "is said to have failed in its trials, which do not say so" in found.seen
+
+
+def test_an_archive_whose_page_cannot_be_made_and_one_of_another_version_are_named(tmp_path, monkeypatch):
+    run = ran(tmp_path / "out", selection=Selection(solvers=("sgd",), repetitions=1))
+    asked = (tmp_path / "out", run.store, run.plan, run.study())
+    (tmp_path / "out" / METADATA).write_text("{}")
+    monkeypatch.setattr(files.rankbench, "__version__", "0.0.1")
+    seen = [one.seen for one in files.of_archive(*asked)]
+    assert any(line.startswith("it was made by rankbench ") and line.endswith("this is 0.0.1") for line in seen)
+
+    def fail(*asked):
+        raise ZeroDivisionError("nothing to divide by")
+
+    monkeypatch.setattr(files, "files_of", fail)
+    (found,) = files.of_archive(*asked)
+    assert found.seen.startswith("its page and its tables cannot be made again: ZeroDivisionError")

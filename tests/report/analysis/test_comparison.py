@@ -13,9 +13,10 @@ from rankbench.core.errors import UserError
 from rankbench.records.cells import Selection
 from rankbench.records.results import Counted
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.comparison import COLUMNS, between, sheet_of, to_csv, within
+from rankbench.report.analysis.comparison import COLUMNS, _counted, between, sheet_of, to_csv, within
 from rankbench.report.study import study
 from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE
+from rankbench.statistics.samples import Sample
 
 pytestmark = pytest.mark.slow
 
@@ -183,3 +184,7 @@ def test_comparisons_on_several_splits_say_on_which(tmp_path):
     lines = list(csv.DictReader(io.StringIO(to_csv(found))))
     assert [(line["data"], line["split"]) for line in lines] == [(one.data, one.split) for one in found]
     assert list(lines[0]) == list(COLUMNS) == list(found[0].record)
+
+
+def test_on_no_common_repetition_nobody_wins():
+    assert _counted(Sample.of({0: np.zeros(3)}), Sample.of({1: np.ones(3)}), 1.0) == (0, 0, 0)

@@ -5,6 +5,7 @@ import pytest
 from helpers import made_up, prepared, tiny
 
 from rankbench.report.analysis import errors
+from rankbench.report.analysis.errors import error_sheets, errors_to_csv
 from rankbench.report.asked import asked_tables
 from rankbench.statistics import study as generated
 
@@ -51,3 +52,9 @@ def test_too_few_repetitions_leave_their_places_empty(study):
 
 def test_experiments_without_redraws_have_no_such_tables(study):
     assert asked_tables(study(0.01, redraws=0)) == []
+
+
+def test_each_table_has_a_file_of_csv(study):
+    found = study(0.01, 3)
+    (name, *_), *_ = error_sheets(found)
+    assert errors_to_csv(name, found).startswith("solver,") or "," in errors_to_csv(name, found).splitlines()[0]

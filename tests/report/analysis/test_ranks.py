@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, rankbench, silent, tiny
+from helpers import made_up, prepared, rankbench, silent, store_in, tiny
 
 from rankbench.experiments import Figure
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis import ranks as of_ranks
 from rankbench.report.analysis.ranks import diagram, draw_ranks, ranks, ranks_svg
+from rankbench.report.study import study as of_folder
 from rankbench.report.writing import write_report
 
 pytestmark = pytest.mark.slow
@@ -102,3 +103,13 @@ def test_plot_draws_the_ranks_too(tmp_path, monkeypatch, capsys):
     assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "f"), "--out", str(tmp_path)) == 0
     assert str(tmp_path / "f" / "tiny-ranks.pdf") in capsys.readouterr().out
     assert (tmp_path / "f" / "tiny-ranks.png").stat().st_size > 1000
+
+
+def test_values_of_users_say_how_surely_ranks_hold_on_new_data(tmp_path):
+    study = studied(tmp_path, TWO, ("sgd", "global"))
+    for cell in study.plan.cells:
+        rng = np.random.default_rng([cell.place.data.written == study.plan.cells[0].place.data.written, 7])
+        values = {one.label: 0.5 + 0.1 * rng.standard_normal(20) for one in cell.measures}
+        store_in(tmp_path).save(made_up(cell, 0.5), values)
+    errors = [one for one in ranks(of_folder(ResultsFolder(tmp_path, silent), "tiny")).chances]
+    assert errors and all(low <= chance <= high for chance, low, high in errors)

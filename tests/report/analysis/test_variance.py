@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from helpers import TINY, altered, ran, rankbench, tiny, tuned
@@ -10,10 +11,11 @@ import rankbench as package
 from rankbench.experiments.spaces import Tune
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
+from rankbench.report.analysis import variance
 from rankbench.report.analysis.comparison import within
 from rankbench.report.analysis.evidence import evidence, scope_of
 from rankbench.report.analysis.variance import COLUMNS, share_sheet, shares_of, shares_to_csv
-from rankbench.report.study import study
+from rankbench.report.study import redrawn, study
 
 pytestmark = pytest.mark.slow
 SGD = "sgd[rank=2]"
@@ -114,3 +116,11 @@ def test_the_scope_is_that_of_the_repetitions_that_are_compared(tmp_path):
     for one_study, scope in ((whole, "on new data of this kind"), (partial, "on this split")):
         assert {one.scope for one in evidence(one_study).values()} == {scope}
         assert {one.scope for one in within(one_study)} == {scope}
+
+
+def test_a_run_without_one_of_two_solvers_has_no_difference_of_them():
+    assert variance._difference({}, (("data", "split"), "sgd"), (("data", "split"), "mf"), "map") is None
+
+
+def test_what_lies_in_no_folder_has_no_runs_that_redraw_less(tmp_path):
+    assert redrawn(replace(ran(tmp_path, TINY).study(), cells="")) == []
