@@ -245,3 +245,12 @@ def test_a_norm_that_arpack_does_not_find_is_bounded_by_that_of_all_entries(monk
     monkeypatch.setattr(methods, "_LARGE", 149)
     largest = np.linalg.norm(matrix.toarray(), 2)
     assert largest <= norm(observed.holding(values)) <= np.sqrt(2) * np.linalg.norm(matrix.toarray())
+
+
+def test_where_every_entry_is_met_the_gap_is_the_penalty():
+    observed, _, _ = problem()
+    rng = np.random.default_rng(0)
+    (left, _), (right, _) = (np.linalg.qr(rng.standard_normal((size, 2))) for size in (40, 30))
+    matrix = LowRankMatrix(left, np.array([3.0, 2.0]), right)
+    met = matrix.at(observed)
+    assert Completion(observed, To(met)).gap(0.5, Descent(matrix, met)) == 2.5

@@ -35,3 +35,9 @@ def test_what_is_said_without_a_model_is_what_evaluation_gives(name, value):
     nothing = Factors(np.zeros((2, 1)), np.zeros((4, 1)))
     values = per_user(nothing, test, [record], train=train)[record.label]
     assert (valueless(record, test, train) is None) == (not np.isnan(values).all())
+
+
+def test_where_a_user_has_an_order_every_metric_has_a_value():
+    train = Ratings.from_triples(np.array([0]), np.array([0]), np.array([3.0]), 1, 4)
+    test = Ratings.from_triples(np.array([0, 0]), np.array([1, 2]), np.array([1.0, 2.0]), 1, 4)
+    assert valueless(metric("ndcg@2"), test, train) is None

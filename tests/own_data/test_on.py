@@ -374,7 +374,8 @@ def test_the_users_that_a_split_leaves_out_are_counted_and_some_are_named():
 @pytest.mark.slow
 def test_a_data_frame_is_compared_on_from_python(tmp_path):
     frame = pandas.read_csv(written(tmp_path))
-    found = on(frame, solver=["mf[rank=2]"], trials=2, repetitions=2, time=inf)
+    found = on(frame, solver=["mf[rank=2]"], trials=2, repetitions=2, time=inf, out=tmp_path / "out", report=True)
+    assert (tmp_path / "out" / "report" / "index.html").exists()
     first = next(iter(found.frame["solver"])).removesuffix(" †")
     assert first in found.answer and found.best.partition("[")[0] == first.partition("[")[0] and found.failures == ()
     assert "[tune]" in found.experiment and "| solver |" in str(found)

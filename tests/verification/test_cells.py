@@ -6,19 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import TINY, ran, silent, store_in, tiny, tiny_toml, with_solver
+from helpers import TINY, prepared, ran, silent, store_in, tiny, tiny_toml, with_solver
+from planning.test_warm_starts import along
 
 from rankbench import experiments
 from rankbench.api.session import Session
 from rankbench.cli import main
 from rankbench.core.contract import Determinism
+from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions
 from rankbench.experiments import Budget
 from rankbench.records.cells import Selection
 from rankbench.records.differences import basis_change
 from rankbench.records.store import ResultsFolder, values_of
 from rankbench.report.study import study
-from rankbench.verification.cells import Check, _NothingFollows, checked, run_again, sampled, verifiable
+from rankbench.verification.cells import (
+    Check,
+    _NothingFollows,
+    _with_their_starts,
+    checked,
+    run_again,
+    sampled,
+    verifiable,
+)
+from rankbench.verification.verify import Extent, StudyFiles, verify
 
 pytestmark = pytest.mark.slow
 
@@ -245,3 +256,19 @@ def test_a_start_from_another_trial_is_named(out):
 
 def test_after_known_trials_none_follow():
     assert _NothingFollows().more([], []) == ()
+
+
+def test_of_a_path_of_trials_those_before_the_wanted_ones_are_run_too(tmp_path):
+    searches = prepared(tmp_path, along(tmp_path / "files")).plan.searches
+    (last, *_) = [trial for one in searches for trial in one.trials if trial.solver.setting("lam") == 1.0]
+    found = [trial for one in _with_their_starts(searches, {last.key}) for trial in one.trials]
+    same = [trial for trial in found if trial.solver.setting("rank") == last.solver.setting("rank")]
+    assert len(found) == len(same) == 3 and last in found  # the penalties above it, one after the other
+
+
+def test_a_run_of_which_no_cell_has_ended_cannot_be_verified(tmp_path):
+    run = prepared(tmp_path, TINY)
+    run.open()
+    kept = StudyFiles(run.study(), run.store, run.plan)
+    with pytest.raises(UserError, match="no cell of tiny has ended, so there is nothing to verify"):
+        verify(kept, Extent(), ResultsFolder(tmp_path / "afresh", silent), Conditions(), lambda event: None)

@@ -566,3 +566,8 @@ def test_a_wrong_rating_beside_wrong_times_is_still_named_by_its_line(tmp_path):
     path.write_text("user,item,rating,timestamp\n1,1,3,10\n1,2,good,late\n")
     with pytest.raises(UserError, match="line 3: rating 'good' is no number"):
         rankbench.load(f"csv:{path}")
+
+
+def test_of_a_file_that_gets_worse_the_first_error_is_told_alone(write):
+    said = refused(write("user,item,rating\n1,2,\n3\n"))
+    assert "line 2: rating '' is no number" in said and "of" not in said.partition("no number")[2]

@@ -1,11 +1,15 @@
 """What a figure is made of: scales, breaks, families of solvers, and a panel for each data set of a sweep."""
 
+from types import SimpleNamespace
+
 import pytest
 from helpers import around, made_up, prepared, tiny
 
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
+from rankbench.records.cells import RUN
 from rankbench.records.results import Point
+from rankbench.report.analysis import families
 from rankbench.report.analysis.families import split_by_family
 from rankbench.report.render.figures.drawings import Line, Panel
 from rankbench.report.render.figures.plots import figure_of, lay_out
@@ -167,3 +171,7 @@ def test_a_reference_line_may_begin_at_zero_beside_a_logarithmic_axis(drawn):
     found = drawn(lambda cell: 0.5, splits=sizes(4, 8, 16), figure=Figure("sweep", "ndcg@5", "n", curves=curves))
     assert found.log_x
     lay_out(figure_of(found))
+
+
+def test_judged_runs_are_a_family_of_their_own():
+    assert families._input(SimpleNamespace(home="elsewhere", name=f"{RUN}mine")) == "runs"
