@@ -36,12 +36,18 @@ from rankbench.statistics.estimates import Estimate
 pytestmark = pytest.mark.slow
 
 
+def kind_of(experiment):
+    """What decides how a figure is drawn: its kind, and whether it has more metrics, lines and spreads."""
+    figure = experiment.figure
+    return figure.kind, bool(figure.others), bool(figure.curves), experiment.repetitions > 1
+
+
 def profiles():
     """The full profile of every experiment, and the quick one of an experiment with each kind of figure.
 
-    The experiments that stand for a kind are drawn by `make test`, and the others by `make trust`.
+    The experiments that stand for a kind are drawn by `make test`, the others by `make trust`.
     """
-    kinds = {experiments.load(name).figure.kind: name for name in experiments.names()}
+    kinds = {kind_of(experiments.load(name, full=True)): name for name in experiments.names()}
     for name in experiments.names():
         usual = name in kinds.values()
         for full in (True, False) if usual else (True,):
