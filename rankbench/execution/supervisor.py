@@ -119,11 +119,11 @@ def _supervise(guard: int, line: Connection) -> None:
         ordered = _serve(guard, line, signals)
     except (EOFError, ConnectionError):
         ordered = None  # the driver has closed the line, or died
-    if ordered is None:
-        os._exit(0)
-    line.close()  # pragma: no cover: after a fork, coverage sees only later calls
-    signals.close()
-    _train(supervisor, ordered)
+    if ordered:  # pragma: no cover: after a fork, coverage sees only later calls
+        line.close()
+        signals.close()
+        return _train(supervisor, ordered)
+    os._exit(0)
 
 
 def _serve(guard: int, line: Connection, signals: _Signals) -> _Order | None:

@@ -469,7 +469,7 @@ def pids(tmp_path):
 )
 def test_after_a_cell_that_ended_its_supervisor_runs_the_next_one(tmp_path, supervisors, pids, first, status):
     noted = (*noting(pids), "note(os.getppid())")
-    caps = Caps(1.0) if status == "timeout" else None
+    caps = Caps(4.0) if status == "timeout" else None
     assert outcome_with(supervisors, tmp_path, *noted, *first, caps=caps).status == status
     assert outcome_with(supervisors, tmp_path, *noted, "note()").status == "ok"
     before, *_, after, solver = read(pids)

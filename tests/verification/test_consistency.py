@@ -48,7 +48,7 @@ CHANGES = {
 @pytest.mark.parametrize("said", CHANGES)
 def test_what_was_changed_in_a_result_is_named(stored, said):
     result, arrays = stored
-    assert any(line.startswith(said) for line in contradictions(CHANGES[said](result), arrays))
+    assert any(line.startswith(said) for line in list(contradictions(CHANGES[said](result), arrays)))
 
 
 def test_values_of_other_metrics_and_of_other_users_are_named(stored):

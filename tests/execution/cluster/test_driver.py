@@ -18,7 +18,7 @@ from planning.test_warm_starts import along, told
 import rankbench
 from rankbench.core.errors import Unfinished, UserError
 from rankbench.data import DATASETS
-from rankbench.execution.isolation import Caps
+from rankbench.execution.isolation import Caps, Interrupted
 from rankbench.records.cells import Selection
 from rankbench.report.rows import Row, rows
 
@@ -538,6 +538,15 @@ def test_two_drivers_train_in_parts_on_the_same_workers(tmp_path, shared):
         driver.join(120)
     assert without_times(found["one"].study()) == without_times(found["other"].study())
     assert {row.status for row in rows(found["one"].study())} == {"ok"}
+
+
+def test_a_driver_that_stops_does_not_wait_for_workers_to_become_free(shared):
+    stop = threading.Event()
+    stop.set()
+    with on(shared) as (workplace, _):
+        workplace._busy["some worker"] = "its node"
+        with pytest.raises(Interrupted):
+            workplace._all_free(stop)
 
 
 def test_more_parts_than_users_fail_with_the_remedy(tmp_path, shared):
