@@ -251,3 +251,13 @@ def test_a_run_without_any_truth_has_no_relevances():
     lists = drawn(0, users=3, items=4).run
     nothing = type(lists)(np.zeros(4, np.int64), lists.items[:0], lists.values[:0])
     assert not pooled(lists, nothing, np.arange(4)).judged.any()
+
+
+@pytest.mark.parametrize("metric", ["map", "ndcg"])
+def test_relevant_items_of_a_tie_stand_first_or_last(metric):
+    pool = pool_of(drawn(3, users=6, items=6, steps=1))  # all scores are equal
+    usual = next(use.convention for use in USES if use.tool == JUDGE and use.convention.metric == metric)
+    first, expected, last = (
+        Evaluation(pool, 2).value(replace(usual, ties=ties)) for ties in (Ties.FIRST, Ties.EXPECTED, Ties.LAST)
+    )
+    assert first > expected > last

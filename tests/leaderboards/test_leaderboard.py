@@ -480,10 +480,11 @@ def test_counts_have_no_scale_and_as_many_comparisons_of_each_need_no_remark(tmp
 
 def test_eigenvectors_without_a_cycle_of_wins_are_zero_which_is_told():
     won = pandas.DataFrame([("a", "b"), ("b", "c")], columns=["winner", "loser"])
-    board = rankbench.rank(won, model="eigen")
-    assert board.scores.tolist() == [0, 0, 0] and any(
-        "the eigenvector is 0; take pagerank" in line for line in board.remarks
-    )
+    both_ways = pandas.concat([won, won.rename(columns={"winner": "loser", "loser": "winner"})])
+    one, other = (rankbench.rank(votes, model="eigen") for votes in (won, both_ways))
+    assert one.scores.tolist() == [0, 0, 0] and other.scores.all()
+    told = [any("the eigenvector is 0; take pagerank" in line for line in board.remarks) for board in (one, other)]
+    assert told == [True, False]
 
 
 def test_what_plackett_luce_cannot_say_is_refused():

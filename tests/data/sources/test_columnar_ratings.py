@@ -246,6 +246,7 @@ def test_a_line_of_json_may_be_longer_than_a_piece_but_not_than_the_longest(tmp_
             '{"user": 1, "item": 2, "rating": 3} {"user": 1, "item": 3, "rating": 3}',
             ": row 1: JSON is malformed: tr",
         ),
+        ('{"user": 1, "item": 2, "rating": 3}\n{"user": 2}{"user": 3}', ": row 2: JSON is malformed: trailing"),
         ("{", ": row 1: Input data was truncated; write a record of JSON on each line"),
         ('{"user": 1, "item": 2, "rating": 3}\n\n{"user": 1,\n', ": row 2: Input data was truncated; write a record"),
         ('{"user": 1, "item": 2, "rating": 3}\n[1, 2]\n', ": row 2: Expected `object`, got `array`; write a record"),
