@@ -182,15 +182,15 @@ def _of_table(
         remarks.append("Elo's ratings depend on the order of the rows, and have no interval here")
         return Estimated(name, "Elo", classical.elo(votes), None, None, wins, tuple(remarks))
     score = classical.OF_TABLES[name]
-    spread = None
+    scores, spread = score(wins), None
     if choices.intervals != "none":
         reweighted = OfPairs(pairs, BradleyTerry()).reweighted(groups)
         block = classical.redrawn(pairs, reweighted, score, np.random.default_rng(choices.seed))
         of, number = ("comparisons", 0) if groups is None else ("judges", len(groups.names))
-        spread = resampled(block, score(wins), choices.resamples, 32, of, number)
+        spread = resampled(block, scores, choices.resamples, 32, of, number)
         remarks += [] if connections.bounded else [_NOT_DRAWN]
-    if name == "eigen" and not score(wins).any():
+    if name == "eigen" and not scores.any():
         remarks.append("No two items beat each other, not even by way of others: the eigenvector is 0; take pagerank")
     title = {"counting": "Number of wins", "win-rate": "Mean share of wins", "eigen": "Eigenvector",
              "pagerank": "PageRank"}[name]  # fmt: skip
-    return Estimated(name, title, score(wins), spread, None, wins, tuple(remarks))
+    return Estimated(name, title, scores, spread, None, wins, tuple(remarks))
