@@ -65,7 +65,7 @@ test: .venv/.extra-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not packaging and not trust" $(ARGS)
 
 trust: .venv/.extra-test
-	$(BIN)/python -m pytest -m trust $(ARGS)
+	$(BIN)/python -m pytest -m "(trust or hypothesis) and not packaging" --hypothesis-profile thorough $(ARGS)
 
 coverage: .venv/.extra-test
 	rm -f .coverage .coverage.*

@@ -4,7 +4,8 @@ BLAS has one thread, and threads of kernels sleep while they wait, unless the en
 processes on as many cores would wait for each other's threads. The half million objects of the collected tests stay as
 long as they run, so that Python's garbage collector, which takes half a second to look at them, need not look at them.
 
-With `--brief`, as `make quick` runs them, a test with many cases runs the first one, and hypothesis tries ten examples.
+Hypothesis tries 25 examples, 10 with `--brief`, and 300 with `--hypothesis-profile thorough`, as `make trust` runs it.
+With `--brief`, as `make quick` runs them, a test with many cases runs the first one.
 Of a test with the mark `one_in(n)` the first of every n cases is run, and the others only with the mark `trust`.
 """
 
@@ -19,8 +20,9 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which the tests do
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first kernel is imported
 pytest.register_assert_rewrite("solvers.contract")
-settings.register_profile("rankbench", deadline=None, max_examples=50)
+settings.register_profile("rankbench", deadline=None, max_examples=25)
 settings.register_profile("brief", deadline=None, max_examples=10)
+settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("rankbench")
 
 

@@ -209,7 +209,7 @@ def test_what_is_wrong_is_found_in_every_block(small):
         Ratings([0, 1], [0], [1.0], 9, np.where(np.eye(9)[::-1] > 0, np.nan, 1.0))
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize(
     "name",
     [

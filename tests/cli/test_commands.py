@@ -465,7 +465,7 @@ def test_nothing_that_a_terminal_shows_is_taken_for_markup(monkeypatch, capsys, 
     assert r"\textbackslash{}x1b[2J" in to_latex(sheet)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('größe 日本')")
     command = [sys.executable, "-m", "rankbench", "run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--no-report"]
@@ -720,7 +720,7 @@ def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
         assert "Example: rankbench data" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("buffered", ["", "1"])
 def test_a_reader_who_has_had_enough_is_no_mistake(buffered):
     reading, writing = os.pipe()

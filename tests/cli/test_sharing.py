@@ -85,6 +85,7 @@ def call(monkeypatch, capsys, tmp_path):
 # --- archive
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("options", [(), ("--csv",), ("--latex",)])
 def test_the_table_of_an_archive_has_the_same_bytes_as_the_folders(call, real, options):
     code, folders, _ = call("table", "tiny", "--out", real / "results", *options)
@@ -217,6 +218,7 @@ def test_wrong_use_is_one_line_and_writes_nothing(call, real, tmp_path, words, l
     assert not list((tmp_path / "place").iterdir())
 
 
+@pytest.mark.trust
 def test_the_trials_of_a_tuned_experiment_are_in_its_archive(call, tmp_path):
     ran(tmp_path / "r", tuned(repetitions=1))
     code, said, _ = call("archive", "tiny", "--out", tmp_path / "r")

@@ -50,6 +50,7 @@ def test_an_urn_gives_every_item_by_its_weight():
     assert chisquare(found[kept], weights[kept] / weights.sum() * 400_000).pvalue > UNLIKELY
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("rounds", [0, 1, 12])
 def test_sets_follow_the_law_of_taking_one_after_the_other(monkeypatch, rounds):
     monkeypatch.setattr(sampling, "ROUNDS", rounds)
@@ -80,6 +81,7 @@ def test_popular_items_are_in_as_many_sets_as_theory_says():
     assert np.abs(off).max() < 5 and np.mean(off**2) < 1.5
 
 
+@pytest.mark.trust
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from([1, 7, 1 << 20]), st.sampled_from([0, 2, 12]))
 def test_every_set_has_its_size_and_what_was_given(data, block, rounds):
@@ -132,6 +134,7 @@ def test_users_ratings_add_up_however_small_the_set_is_made(name, data):
     assert counts.min() >= min(SHAPES[name].least, ratings // shape.users) and counts.max() <= shape.most
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @pytest.mark.parametrize("setting", ["ratings=4321", "share=0.00002"])
 def test_a_smaller_one_is_made_to_the_last_rating(name, setting):
@@ -180,6 +183,7 @@ def test_users_activity_is_log_normal_above_the_least():
     assert np.median(counts) == pytest.approx(70, abs=2)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("name", "share", "users", "most_rated"), [
     ("ml-10m", 0.03, 69_878, 34_864), ("ml-20m", 0.015, 138_493, 67_310), ("netflix", 0.003, 480_189, 232_944),
 ])  # fmt: skip
@@ -188,6 +192,7 @@ def test_the_most_rated_item_is_rated_by_the_published_share_of_users(name, shar
     assert np.bincount(view.items).max() / view.n_users == pytest.approx(most_rated / users, abs=0.04)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("name", "gini"), [("ml-10m", 0.805), ("ml-20m", 0.903)])
 def test_items_share_ratings_as_unevenly_as_published(name, gini):
     view = load(f"lookalike:{name}[share=0.05]")

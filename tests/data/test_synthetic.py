@@ -90,6 +90,7 @@ def test_the_size_in_words_is_the_size_in_rows(source):
 # ---- the same bytes ----
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", GENERATORS)
 def test_equal_settings_and_seed_give_equal_bytes_however_they_were_written(name):
     expected = fingerprint(load(name, seed=3))
@@ -98,6 +99,7 @@ def test_equal_settings_and_seed_give_equal_bytes_however_they_were_written(name
         assert fingerprint(load(text, seed=3)) == expected
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", GENERATORS)
 def test_another_seed_or_setting_gives_other_data(name):
     texts = [(name, 0), (name, 1), (f"{name}[users=299]", 0), (f"{name}[items=150]", 0)]
@@ -259,7 +261,7 @@ def test_the_density_is_the_share_of_pairs_compared_and_none_comes_twice(per_use
         assert len(np.union1d(view.better[rows], view.worse[rows])) <= per_user
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_every_pair_of_the_items_met_is_equally_likely_to_be_compared():
     view = draw(PartialOrders(users=20_000, items=4, per_user=4, density=0.34))  # 2 of 6 pairs
     low, high = np.minimum(view.better, view.worse), np.maximum(view.better, view.worse)
@@ -299,6 +301,7 @@ def test_noise_on_feature_scores_is_a_share_of_their_spread():
     assert np.std(loud.values - quiet.values) == pytest.approx(0.5 * np.sqrt(64 * 20), rel=0.03)
 
 
+@pytest.mark.trust
 def test_a_linear_ranker_per_task_earns_about_what_table_2_prints():
     view = draw(FeatureLowRank(users=200))
     correct, all_ = 0, 0
@@ -332,7 +335,7 @@ def test_noise_is_as_loud_as_it_says(source):
     assert np.std(loud.values - quiet.values) == pytest.approx(0.7, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_the_last_bits_do_not_depend_on_the_processor():
     """OpenBLAS chooses its kernels by the processor, and they sum in different orders."""
     names = ["magnitudes[features=3]", "feature-low-rank", "arena[judges=50]"]

@@ -29,8 +29,7 @@ def test_lines_are_those_of_python_wherever_a_piece_ends(tmp_path, monkeypatch, 
         assert list(tables.lines(File(path))) == of_python(content), content
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r", b" \n"], ids=ascii)
 def test_forty_million_blank_lines_take_no_time(tmp_path, end):
     """They took fifteen seconds of the processor when each was looked at by itself; now it is one."""

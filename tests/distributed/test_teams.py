@@ -183,6 +183,7 @@ def course(solver, executor, threads=1):
             yield step.model.digest(), step.objective(), scores(step.model, train).tobytes()
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_number_of_members_does_not_change_a_bit(name):
     expected = list(course(SOLVERS[name], InProcess()))
@@ -192,7 +193,7 @@ def test_the_number_of_members_does_not_change_a_bit(name):
             assert list(course(SOLVERS[name], team)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("name", ["frsvm", "altsvm"])
 def test_processes_compute_what_threads_do(name):
     expected = list(course(SOLVERS[name], InProcess()))
@@ -209,8 +210,8 @@ def test_gathered_and_scattered_models_are_the_same():
         np.testing.assert_allclose(model.ranking_functions()[1], model.gathered().users.mean(axis=0), rtol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, *(pytest.param(one, marks=pytest.mark.trust) for one in (1, 2, 3))])
+@pytest.mark.trust
+@pytest.mark.parametrize("victim", range(4))
 def test_a_member_that_is_killed_ends_the_training_and_the_team(victim):
     with team_of(4) as (team, processes):
         steps = course(SOLVERS["frsvm"], team)

@@ -132,6 +132,7 @@ def started(tmp_path_factory):
 # ---- nothing is left behind ----
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_a_cell_and_all_below_it_die_with_the_driver(tmp_path, number):
     pids = tmp_path / "pids"
@@ -248,6 +249,7 @@ def test_signals_to_the_solvers_own_group_reach_the_solver_alone(tmp_path):
     assert outcome.status == "ok"
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("given", [None, "/somewhere"])
 def test_a_folder_of_the_same_name_where_a_run_starts_is_not_taken_for_the_package(tmp_path, given):
     (tmp_path / "here" / "rankbench").mkdir(parents=True)
@@ -506,6 +508,7 @@ def test_a_supervisor_that_is_stopped_between_two_cells_ends_with_the_run(tmp_pa
     assert eventually(lambda: not alive(supervisor))
 
 
+@pytest.mark.trust
 def test_a_process_that_does_not_close_its_supervisors_ends_with_them(tmp_path, pids):
     (tmp_path / "task").write_bytes(pickle.dumps(task_of(tmp_path, *noting(pids), "note(os.getppid())")))
     done = subprocess.run([sys.executable, "-c", FORGETFUL, str(tmp_path / "task")], timeout=SOON, check=False)

@@ -410,7 +410,7 @@ def holder(out):
     return process, [Path(path) for path in process.stdout.readline().split()]
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_what_a_killed_run_left_behind_goes_with_the_next_and_a_living_ones_stays(tmp_path, monkeypatch):
     (dead, left), (alive, used) = holder(tmp_path), holder(tmp_path)
     dead.kill()
@@ -742,7 +742,8 @@ def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     assert len(list(out.rglob("sgd-*.json"))) == 1
 
 
-@pytest.mark.parametrize("started", [2, *(pytest.param(few, marks=pytest.mark.trust) for few in (0, 1))])
+@pytest.mark.trust
+@pytest.mark.parametrize("started", range(3))
 def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, started):
     """With so many processes beside the driver: the tracker of resources, then the server, which is importing."""
     out = tmp_path / "out"
@@ -772,6 +773,7 @@ def test_another_title_is_no_other_experiment(tmp_path):
     assert len(stored.planned) == 4 and stored.experiment.title == "Another title"
 
 
+@pytest.mark.trust
 def test_a_script_that_runs_cells_is_not_imported_again_by_each(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -854,6 +856,7 @@ def test_two_drivers_on_one_folder_run_each_cell_once_and_both_show_all(tmp_path
     assert leftovers(tmp_path / "out") == []
 
 
+@pytest.mark.trust
 def test_when_one_of_two_drivers_is_killed_the_other_finishes_everything(tmp_path):
     solver = noting(tmp_path)
 

@@ -30,6 +30,7 @@ def outcome(folder, *lines, options=()):
     return code, found["status"], found["reason"], said
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("number", ["SIGSTOP", "SIGTSTP"])
 def test_a_solver_that_was_stopped_ends_by_its_limit(tmp_path, number):
     lines = (f"os.kill(os.getpid(), signal.{number})", "time.sleep(600)")
@@ -37,6 +38,7 @@ def test_a_solver_that_was_stopped_ends_by_its_limit(tmp_path, number):
     assert (code, status, reason) == (1, "timeout", "took longer than 1 s")
 
 
+@pytest.mark.trust
 def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
     lines = (
         "import resource",
@@ -48,6 +50,7 @@ def test_a_solver_that_gets_no_more_memory_is_out_of_memory(tmp_path):
     assert (code, status, reason) == (1, "memory", "out of memory")
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [

@@ -22,6 +22,7 @@ def command(place, *options):
     return words, {"env": place.environment(), "start_new_session": True}
 
 
+@pytest.mark.trust
 def test_a_run_whose_reader_leaves_goes_on_and_stores_everything(tmp_path):
     place = Place(tmp_path / "place", SERIAL)
     words, process = command(place, "-v")
@@ -33,6 +34,7 @@ def test_a_run_whose_reader_leaves_goes_on_and_stores_everything(tmp_path):
     assert len(place.stored()) == CELLS and place.leftovers() == []
 
 
+@pytest.mark.trust
 def test_the_exit_code_of_a_run_without_a_reader_is_that_of_the_run(tmp_path):
     place = Place(tmp_path / "place", SERIAL)
     reading, writing = os.pipe()

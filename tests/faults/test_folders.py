@@ -36,6 +36,7 @@ def read_only():
         subprocess.run(["umount", path], check=True)
 
 
+@pytest.mark.trust
 def test_a_read_only_folder_is_one_line_and_what_is_in_it_can_be_read(tmp_path, monkeypatch, capsys, read_only):
     place = Place(tmp_path / "place", shorter(SERIAL))
     assert place.finish("-q")[0] == 0
@@ -93,9 +94,8 @@ def clock(tmp_path_factory):
     return {"LD_PRELOAD": str(library), "RANKBENCH_TEST_BACK": str(back)}, back
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(SERIAL, marks=pytest.mark.trust), SIDE_BY_SIDE], ids=lambda kind: kind.name
-)
+@pytest.mark.trust
+@pytest.mark.parametrize("kind", [SERIAL, SIDE_BY_SIDE], ids=lambda kind: kind.name)
 def test_a_clock_that_is_set_back_in_a_run_changes_nothing(tmp_path, clock, kind):
     environment, back = clock
     back.unlink(missing_ok=True)
@@ -119,7 +119,8 @@ def test_a_clock_that_is_set_back_in_a_run_changes_nothing(tmp_path, clock, kind
 # ---- several drivers ----
 
 
-@pytest.mark.parametrize("number", [pytest.param(2, marks=pytest.mark.trust), 3])
+@pytest.mark.trust
+@pytest.mark.parametrize("number", [2, 3])
 def test_several_drivers_run_each_cell_once(tmp_path, number):
     place = Place(tmp_path / "place")
     for code, said in [ended(driver) for driver in [place.start("-q") for _ in range(number)]]:

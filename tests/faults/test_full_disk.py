@@ -135,6 +135,7 @@ def fill_at(number: int, late: bool, folder: Path, capsys, expected) -> None:
     run_again(folder, out, expected)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("late", [False, True])
 def test_some_writes_may_fail(tmp_path, capsys, writes, late):
     number, expected = writes
@@ -197,6 +198,7 @@ def test_a_disk_that_is_larger_each_time_until_it_is_large_enough(tmp_path, caps
 # ---- a full disk behind standard output ----
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("arguments", [("list",), ("run", "tiny.toml", "--out", "out", "--no-report")])
 def test_output_that_cannot_be_written_is_one_line(tmp_path, arguments):
     tiny_toml(tmp_path)

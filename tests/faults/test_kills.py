@@ -133,6 +133,7 @@ def test_a_killed_driver_loses_nothing_and_leaves_nothing(tmp_path, undisturbed,
     assert attack.slowest < 60
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("kind", [TUNING], ids=lambda kind: kind.name)  # the others by make trust
 def test_killed_keepers_and_solvers_change_no_answer(tmp_path, undisturbed, kind):
     seed = random.randrange(2**32)

@@ -35,11 +35,11 @@ IN_TURNS = ["test_in_turns[6]", "test_in_turns[7]", "test_in_turns[8]"]
 @pytest.mark.parametrize(
     ("words", "kept", "examples"),
     [
-        ((), [*(f"test_cases[{n}]" for n in (1, 2, 3, 4, 5)), "test_examples", *IN_TURNS], 50),
+        ((), [*(f"test_cases[{n}]" for n in (1, 2, 3, 4, 5)), "test_examples", *IN_TURNS], 25),
         (("--brief",), ["test_cases[1]", "test_cases[4]", "test_examples", *IN_TURNS[:1]], 10),
         (("--brief", "-m", "not slow"), ["test_cases[2]", "test_cases[4]", "test_examples", *IN_TURNS[:1]], 10),
-        (("-m", "not trust", "-k", "turns"), IN_TURNS[::2], 50),
-        (("-m", "trust"), IN_TURNS[1:2], 50),
+        (("-m", "not trust", "-k", "turns"), IN_TURNS[::2], 25),
+        (("-m", "trust or hypothesis", "--hypothesis-profile", "thorough"), ["test_examples", *IN_TURNS[1:2]], 300),
     ],
 )
 def test_the_first_case_that_is_chosen_stands_for_all(tmp_path, words, kept, examples):

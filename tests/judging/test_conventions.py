@@ -123,7 +123,7 @@ def planted(seed: int) -> tuple[bool, int]:
     return any(right), len(found) - sum(holds)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_a_planted_convention_is_named():
     found = [planted(seed) for seed in range(20)]
     assert all(named for named, _ in found)
@@ -150,7 +150,7 @@ def test_the_order_of_a_file_changes_nothing_but_given_ties(ties):
     assert np.array_equal(whole.owner, fast.owner)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_expected_values_are_means_over_all_orders_of_a_tie():
     one = drawn(3, users=6, items=6, steps=1)
     exact = {use.called(3): Evaluation(pool_of(one), 3).value(use.convention) for use in USES if use.tool == JUDGE}

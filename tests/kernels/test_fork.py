@@ -33,7 +33,7 @@ print(code, bytes_of(trained(name, 2)) == before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
 @pytest.mark.parametrize("name", ["mf[rank=2]", "altsvm[rank=2]", "lcr[rank=1,anchors=2]"])
 def test_a_forked_process_trains_with_threads_and_the_same_bits(name):

@@ -40,8 +40,7 @@ def assert_survives(first: int, count: int, log: Path, seconds: int) -> None:
     assert done.returncode == 0, f"{done.stdout}\nlast: {last}\nended with {done.returncode}: {done.stderr[-3000:]}"
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("first", [0, 49])
 def test_changed_arguments_raise_or_return(first, tmp_path):
     assert_survives(first, 49, tmp_path / "log", seconds=300)
@@ -71,7 +70,7 @@ def finds_nothing(findings: Callable[[Trial], list[str]], **how: Any) -> None:
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_trials_that_hypothesis_draws_find_nothing(server):
     finds_nothing(server.findings, max_examples=60, derandomize=True)
 
@@ -81,7 +80,7 @@ def test_many_trials_that_hypothesis_draws_find_nothing(server):
     finds_nothing(server.findings, max_examples=2000)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_a_trial_that_ends_its_process_is_a_finding_and_the_next_trial_has_a_new_process(server):
     trial = Trial(0, 0, (2, 3, 2))
     assert server.findings(trial) == []
@@ -93,7 +92,7 @@ def test_a_trial_that_ends_its_process_is_a_finding_and_the_next_trial_has_a_new
     assert server.findings(trial) == []
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_hypothesis_makes_a_failing_trial_smaller():
     asked = []
 
@@ -106,7 +105,7 @@ def test_hypothesis_makes_a_failing_trial_smaller():
     assert asked[-1] == Trial(7, 0, (1, 5, 1))  # the last one that it tried is the one that it reports
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_the_uses_of_the_package_call_every_kernel():
     done = python("kernel_fuzzing.py", "never-called", seconds=300)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr[-3000:]

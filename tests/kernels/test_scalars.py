@@ -328,7 +328,7 @@ def tried(rounds: int, same: int, log: Path, seconds: int) -> subprocess.Complet
     return python("kernel_scalars.py", str(rounds), str(same), str(log), seconds=seconds)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_other_integers_raise_or_return(tmp_path):
     done = tried(3, 1, tmp_path / "log", seconds=300)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}"

@@ -116,6 +116,7 @@ def test_above_the_largest_penalty_nothing_is_left_and_just_below_something():
     assert completion.gap(edge * 1.001, above) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.trust
 def test_a_path_takes_fewer_steps_than_cold_starts():
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 50))
@@ -153,6 +154,7 @@ def test_nothing_as_large_as_users_times_items_is_ever_made():
     tracemalloc.stop()
 
 
+@pytest.mark.trust
 def test_a_continuation_ends_at_the_same_optimum():
     observed, values, _ = problem()
     completion = Completion(observed, To(values), tolerance=1e-9)

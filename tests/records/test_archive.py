@@ -334,8 +334,7 @@ def drawn_run(out, seed):
             run.keep(made_up(cell, value, machine=machine, wall=draw.random(), **changes), around(cell, value))
 
 
-@pytest.mark.one_in(5)
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("seed", range(12))
 def test_every_table_of_an_archive_is_that_of_the_folder(tmp_path, alone, seed):
     drawn_run(tmp_path / "out", seed)

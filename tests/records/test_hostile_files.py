@@ -74,6 +74,7 @@ def test_what_is_no_result_is_one_line_and_all_else_is_shown(out, spoil, verb):
     assert "global" in shown and "Traceback" not in told
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("spoil", [*SPOILT.values(), zeros], ids=[*SPOILT, "packed zeros"])
 def test_what_are_no_values_of_users_is_one_line(out, spoil):
     path = next((out / "tiny" / "cells").glob("sgd-*.npz"))

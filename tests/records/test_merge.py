@@ -386,7 +386,6 @@ def killed_after(seconds, *folders):
         return False
 
 
-@pytest.mark.slow
 @pytest.mark.trust
 def test_a_merge_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path):
     many = tiny(solvers=tuple(f"sgd[rank={rank}]" for rank in range(1, 21)), repetitions=5)

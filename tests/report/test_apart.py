@@ -24,7 +24,7 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_on_all_cores_the_same_is_written_as_on_one(tmp_path, monkeypatch):
     stored = results(tmp_path / "results")
     made = []

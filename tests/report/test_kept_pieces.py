@@ -85,6 +85,7 @@ def test_another_option_makes_all_again(stored, report, tmp_path):
     assert 'id="one-a"' in (tmp_path / "report" / "one.html").read_text()
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("how", ["removed", "changed"])
 @pytest.mark.parametrize("file", ["tables/one-a.tex", "figures/one-a.png"])
 def test_a_file_that_is_gone_or_was_changed_is_written_again(stored, report, tmp_path, file, how):
@@ -94,6 +95,7 @@ def test_a_file_that_is_gone_or_was_changed_is_written_again(stored, report, tmp
     assert report() == ["one-a"] and path.read_bytes() == whole
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"made_of": 3}', "\udcff"])
 def test_a_damaged_record_of_a_piece_is_made_again(stored, report, tmp_path, content):
     path = tmp_path / "report" / pieces.FOLDER / "one-a.json"
@@ -147,6 +149,7 @@ def test_a_run_whose_results_are_gone_as_a_folder_is_reported(stored, report, tm
     assert report() == ["two-b"] and "| pending |" in (tmp_path / "report" / "two.md").read_text()
 
 
+@pytest.mark.trust
 def test_a_link_that_leads_nowhere_stops_no_report(stored, report, tmp_path):
     cells = tmp_path / "two-b" / "cells"
     (cells / "loop.npz").symlink_to("loop.npz")

@@ -65,6 +65,7 @@ class TestAltSVMInParts(InParts, SolverContract):
     solver = AltSVM(rank=3, lam=0.5, partitions=2)
 
 
+@pytest.mark.trust
 class TestAltSVMInPartsWithHingeLoss(InParts, SolverContract):
     solver = AltSVM(rank=2, lam=0.5, loss="hinge", inner=2, groups=5, partitions=2)
 
@@ -393,6 +394,7 @@ def test_duals_are_scaled_by_a_power_of_two_next_to_the_best(best, upper):
     assert wanted / 2**0.5 <= chosen * (1 + 1e-12) <= wanted * 2**0.5 * (1 + 1e-12) or chosen == 1 == wanted
 
 
+@pytest.mark.trust
 @each_loss
 @each_schedule
 def test_few_passes_at_a_small_lam_do_not_run_off(loss, schedule, halves):
@@ -467,7 +469,7 @@ def test_the_objective_is_the_formula_at_every_step(loss, schedule, threads, tra
         assert step.objective() == pytest.approx(objective(*factors(step), train, solver), rel=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @each_loss
 @each_schedule
 @pytest.mark.parametrize("threads", [1, 3])
@@ -480,7 +482,7 @@ def test_it_learns_low_rank_scores_whatever_the_schedule(loss, schedule, threads
     assert end < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @each_schedule
 def test_every_schedule_comes_to_like_objectives(schedule, halves):
     solver = AltSVM(rank=2, lam=20.0)
@@ -605,6 +607,7 @@ def test_with_users_in_parts_every_user_ends_where_liblinear_does(loss, train):
     assert 0 <= machines.gap("users") + 1e-9 * own < 1e-6 * own
 
 
+@pytest.mark.trust
 @each_loss
 @pytest.mark.parametrize("schedule", ["tournament", "partitioned", "random"])
 @pytest.mark.parametrize("partitions", [2, 8])

@@ -37,6 +37,7 @@ class TestBPRWithBiases(SolverContract):
     solver = BPR(rank=3, least=1.0, step=0.1, biases=True)
 
 
+@pytest.mark.trust
 class TestBPRWithBiasesInSinglePrecision(SolverContract):
     solver = BPR(rank=2, step=0.1, biases=True, precision="single")
 
@@ -49,6 +50,7 @@ class TestBPRByWARP(SolverContract):
     solver = BPR(rank=3, least=1.0, step=0.1, negatives="warp")
 
 
+@pytest.mark.trust
 class TestBPRByWARPInSinglePrecision(SolverContract):
     solver = BPR(rank=3, step=0.1, negatives="warp", biases=True, precision="single")
 
@@ -359,6 +361,7 @@ def test_its_objective_comes_down(ratings):
     assert objectives[20] < objectives[5] < objectives[0]
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("least", "how"), [(None, "uniform"), (5.0, "uniform"), (5.0, "popular"), (5.0, "warp")])
 def test_it_recommends_what_users_would_choose(ratings, least, how):
     model = fit(BPR(rank=3, least=least, step=0.1, negatives=how), ratings, steps=30)

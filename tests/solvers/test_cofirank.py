@@ -69,6 +69,7 @@ def anchors_of(values: Floats) -> Floats:
 # the losses
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 60])
 @pytest.mark.parametrize("k", [1, 3, 10, 100])
 @pytest.mark.parametrize("scale", [0.0, 1e-3, 0.1, 1.0, 30.0])

@@ -36,6 +36,7 @@ class TestConvexERM(SolverContract):
     solver = ConvexERM(lam=2.0, corrections=3)
 
 
+@pytest.mark.trust
 class TestConvexERMWithSquaredHinge(SolverContract):
     solver = ConvexERM(lam=0.5, loss="squared-hinge")
 
@@ -195,6 +196,7 @@ def test_objective_gap_and_radius_are_those_of_the_whole_matrix(train, loss, cor
         assert np.linalg.norm(scores, "nuc") <= radius_of(train, lam) * (1 + 1e-9)
 
 
+@pytest.mark.trust
 @each_loss
 @pytest.mark.parametrize("lam", [0.1, 3.0])
 def test_the_gap_closes_on_more_users_and_items_than_lanczos_is_spared(loss, lam):

@@ -184,6 +184,7 @@ def test_other_models_and_catalogues_are_refused(data):
             one.fold_in(model_at(one, data, 2), Ratings(np.array([0, 0]), np.array([], int), np.array([]), 5))
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, OF_PAIRS)], ids=repr)
 @pytest.mark.parametrize("listed", [False, True])
 def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, listed, data):

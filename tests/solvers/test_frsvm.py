@@ -45,6 +45,7 @@ class TestFRSVMInParts(InParts, SolverContract):
     solver = FRSVM(rank=2, partitions=2)
 
 
+@pytest.mark.trust
 class TestFRSVMInPartsWithoutFeatures(InParts, SolverContract):
     solver = FRSVM(rank=3, C=0.1, features="none", fallback="mean", start="random", newton=2, partitions=2)
 
@@ -332,7 +333,7 @@ def put(part, users):
     part.users[:, : users.shape[1]] = users
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.trust
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("features", ["given", "none"])
 @pytest.mark.parametrize("partitions", [2, 7])

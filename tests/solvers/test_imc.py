@@ -97,6 +97,7 @@ def test_a_rank_above_the_number_of_features_is_lowered_to_it(train):
     assert model.basis.tobytes() == same.basis.tobytes() and model.users.tobytes() == same.users.tobytes()
 
 
+@pytest.mark.trust
 @pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])

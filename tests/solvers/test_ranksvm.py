@@ -129,6 +129,7 @@ def test_with_the_logistic_loss_it_ends_where_lbfgs_ends_and_its_gap_says_how_ne
     assert step.objective() <= best * (1 + 1e-7) and step.gap() <= 1e-9 * best
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("C", [0.001, 100.0, 10_000.0])
 @pytest.mark.parametrize("kind", [RankSVMSeparate, RankSVMVar])
 def test_the_gap_of_the_logistic_loss_vanishes_for_small_and_large_weights(kind, C, train):
@@ -255,7 +256,7 @@ def with_words(seed: int = 0) -> View:
     return Ratings.from_triples(users, items, values, n_users=40, n_items=300, item_features=features)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize(("shared", "private"), [(1.0, 1.0), (0.1, 2.0)])
 def test_the_stronger_preconditioner_saves_most_conjugate_gradients_and_ends_at_the_same_minimum(
     shared, private, monkeypatch
@@ -379,6 +380,7 @@ def test_many_tasks_give_the_same_bytes_on_any_number_of_threads(solver, threads
     assert one.score(*every).tobytes() == more.score(*every).tobytes()
 
 
+@pytest.mark.trust
 def test_the_stronger_preconditioner_is_positive_where_a_diagonal_is_estimated_below_zero():
     view = with_words()
     places = ranksvm_var._Support.of(PairTasks.of(view, 1), checked_features(view.item_features))
@@ -387,6 +389,7 @@ def test_the_stronger_preconditioner_is_positive_where_a_diagonal_is_estimated_b
     assert all(row @ solve(row) > 0 for row in unit)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_stronger_preconditioner_gives_the_same_bytes_on_any_number_of_threads(threads, monkeypatch):
     monkeypatch.setattr(newton, "_MANY", 0)

@@ -16,6 +16,7 @@ class TestSLIM(SolverContract):
     solver = SLIM(l1=0.5, lam=3.0)
 
 
+@pytest.mark.trust
 class TestSLIMOfCentredRatings(SolverContract):
     solver = SLIM(l1=0.1, lam=3.0, values="centred")
 

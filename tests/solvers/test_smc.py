@@ -45,6 +45,7 @@ def test_the_optimum_is_that_of_a_dense_reference(centred):
     np.testing.assert_allclose(scores, (matrix + means[:, None])[train.users, train.items], atol=1e-2)
 
 
+@pytest.mark.trust
 def test_a_gap_is_never_less_than_the_distance_from_the_dense_optimum():
     train = some_ratings()
     expected, _ = dense_optimum(train, 8.0, lambda x: train.values)

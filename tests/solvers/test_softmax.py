@@ -93,6 +93,7 @@ def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
     assert (descent.users.rows[:14, -1] == 1).all()
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 def test_what_drawn_items_stand_for_is_right_on_average(power, train):
     descent = _Descent.start(Softmax(rank=2, negatives=5, power=power), train, np.random.default_rng(0))
@@ -102,7 +103,7 @@ def test_what_drawn_items_stand_for_is_right_on_average(power, train):
     assert np.std(sums) > 0.1  # an estimate
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_another_optimiser_finds_nothing_much_below_the_end(train):
     solver = Softmax(rank=2, lam=0.05, step=0.5)
     *_, end = islice(solver.steps(train, np.random.default_rng(0)), 4000)
@@ -116,7 +117,7 @@ def test_another_optimiser_finds_nothing_much_below_the_end(train):
     assert found.fun == pytest.approx(end.objective(), rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_drawn_items_lead_to_nearly_the_same_objective(train):
     ends = []
     for negatives in (11, 8):

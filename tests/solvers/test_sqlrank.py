@@ -23,6 +23,7 @@ class TestSQLRank(SolverContract):
     solver = SQLRank(rank=3, lam=0.1)
 
 
+@pytest.mark.trust
 class TestSQLRankOfScores(SolverContract):
     solver = SQLRank(rank=3, lam=0.1, link="identity", batch=5)
 
@@ -104,6 +105,7 @@ def test_unrated_items_stand_behind_all_rated_ones_all_alike():
     assert not np.isin(first[:, 2:], [1, 4]).any()
 
 
+@pytest.mark.trust
 def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
     solver = SQLRank(rank=2, lam=0.3, step=0.01)
     descent = _Descent(solver, train, np.random.default_rng(0), 1)
@@ -144,7 +146,7 @@ def test_in_a_pass_the_whole_penalty_is_taken_once(train):
     np.testing.assert_allclose(np.sum(shares, axis=0), 0.3, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize("link", ["sigmoid", "identity"])
 def test_another_optimiser_finds_nothing_much_below_the_end(link, train):
     solver = SQLRank(rank=2, lam=0.5, step=0.5, link=link)

@@ -35,6 +35,7 @@ class TestSVRankWithGaussianKernel(SolverContract):
     solver = SVRank(C=20.0, kernel="gaussian", width=2.5, eps=0.0)
 
 
+@pytest.mark.trust
 class TestSVRankWithGaussianKernelOverResiduals(SolverContract):
     solver = SVRank(C=20.0, kernel="gaussian", width=2.5, form="residuals")
 
@@ -242,6 +243,7 @@ def test_auto_takes_five_steps_on_pairs_before_it_leaves_them():
     assert same == [True] * 5 + [False]
 
 
+@pytest.mark.trust
 def test_huge_features_do_not_break_the_newton_system():
     train = one_user(40)
     huge = replace(train, item_features=1e3 * train.item_features)

@@ -220,7 +220,7 @@ def test_the_section_has_a_row_per_kernel_and_the_machine(roof):
 # ---- the whole ----
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_every_case_does_work_of_every_kind_that_is_stated(roof):
     """Each case can be made and called, and together they use all lines that the files of kernels have."""
     used = set()
@@ -259,7 +259,7 @@ def test_a_tiny_run_prints_a_line_for_each_case_and_writes_its_section(roof, tmp
     assert text.startswith("# Speed\n\n## Peers\n\nFast.\n\n## Roof\n") and all(f"| {name} |" in text for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -141,7 +141,7 @@ def test_wrong_samples_are_refused():
         between({0: drawn(0), 1: drawn(1, users=30)}, "higher")
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_what_more_repetitions_would_show_is_what_they_show():
     """A difference stated for ten repetitions, judging by three, is found in about four of five draws of ten."""
     stated = np.median([power({0: moved(seed, 0, 3), 1: moved(seed, 1, 3)}, "higher", (10,))[0] for seed in range(60)])
@@ -315,7 +315,7 @@ def test_an_infinite_value_leaves_the_mean_without_bounds():
     assert (mean.mean, mean.low, mean.high, mean.reason) == (np.inf, -np.inf, np.inf, "a value is infinite")
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_all_verdicts_of_twenty_solvers_by_four_metrics_take_less_than_three_seconds():
     rng = np.random.default_rng(0)
     samples = {solver: several(*rng.normal(0.5, 0.1, (5, 6040))) for solver in range(20)}
@@ -325,7 +325,7 @@ def test_all_verdicts_of_twenty_solvers_by_four_metrics_take_less_than_three_sec
     assert process_time() - begun < 3
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_a_million_users_have_verdicts_too():
     samples = {name: several(*np.random.default_rng(seed).random((3, 10**6))) for seed, name in enumerate("ab")}
     found = verdicts(samples, "higher", limits=LIMITS)

@@ -284,7 +284,7 @@ def test_a_file_that_was_changed_by_hand_is_refused(out, tmp_path):
 DERIVED = ("README.md", "experiment.json", "splits.json", "versions.json", "sources.json", "page.html", "table.csv")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.trust
 @pytest.mark.parametrize("name", [*DERIVED, "ro-crate-metadata.json"])
 def test_a_changed_file_of_an_archive_is_named(out, tmp_path, name):
     files = unzipped(forging.archived(out, tmp_path / "honest.zip"))

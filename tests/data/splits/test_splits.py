@@ -76,7 +76,7 @@ def test_no_row_is_in_both_parts(protocol, view, seed):
     assert not set(rows_of(parts.train)) & set(rows_of(parts.test))
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @pytest.mark.parametrize(
     "protocol",
     ["n-per-user[n=10,least=2]", "half-per-user[reviewers=60,least=2]", "entries", "per-user", "leave-one-out[n=5]"],
@@ -93,6 +93,7 @@ def test_every_row_is_as_likely_to_train_as_any_other(data, protocol):
 # ---- groups of comparisons ----
 
 
+@pytest.mark.trust
 @few
 @given(rankings(), SEEDS)
 @pytest.mark.parametrize("protocol", OF_GROUPS)
@@ -154,7 +155,7 @@ def test_the_same_seed_gives_the_same_hash_and_another_seed_or_repetition_anothe
     assert len(set(hashes())) == 12
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 @few
 @given(ratings(folds=3), SEEDS)
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
@@ -171,6 +172,7 @@ def test_the_order_of_comparisons_in_the_file_never_matters(data, protocol):
     assert split(mixed, protocol).hash == split(pairs, protocol).hash
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("protocol", EVERY_SPLIT)
 def test_threads_that_split_side_by_side_find_what_one_finds(data, protocol):
     with ThreadPoolExecutor(3) as pool:

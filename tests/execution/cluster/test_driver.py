@@ -387,6 +387,7 @@ def test_a_cell_that_loses_its_workers_is_lost_and_run_again_on_request(tmp_path
     assert again.result(cell).status == "ok"
 
 
+@pytest.mark.trust
 def test_a_run_goes_on_when_its_scheduler_is_killed_and_started_again(tmp_path):
     selection = Selection(solvers=(noting(tmp_path), "global[lam=10]"))
     file = tmp_path / "scheduler.json"
@@ -452,6 +453,7 @@ def served(client):
     return [address for address, keys in client.processing().items() if any("serve_seat" in key for key in keys)]
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_in_parts_has_the_same_bits_on_any_number_of_workers(tmp_path, shared, workers):
     here = ran(tmp_path / "here", PARTED)
@@ -490,6 +492,7 @@ def struck(folder, run, file, blow):
         until(lambda: not served(client))
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("blow", BLOWS)
 def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path, blow):
     with cluster_in(tmp_path, workers=3, blow=blow) as file, on(file, per_node=3) as (workplace, _):
@@ -557,6 +560,7 @@ def test_more_parts_than_users_fail_with_the_remedy(tmp_path, shared):
     assert (run.result(cell).status, run.result(cell).reason) == ("failed", reason)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("experiment", [TINY, PARTED], ids=["whole", "in parts"])
 def test_a_scheduler_without_workers_ends_the_run_in_one_line(tmp_path, experiment):
     with cluster_in(tmp_path, workers=0) as file, on(file, workers=0.5) as (workplace, _):
@@ -583,6 +587,7 @@ def test_a_run_says_what_it_waits_for_and_ends_when_nobody_comes(tmp_path):
     assert "stopped; finished cells kept: 0; resume with: rankbench run" in third
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("blow", BLOWS)
 def test_a_run_whose_scheduler_is_gone_or_frozen_keeps_what_is_stored_and_ends(tmp_path, blow):
     file = tmp_path / "scheduler.json"
@@ -605,6 +610,7 @@ def test_a_run_whose_scheduler_is_gone_or_frozen_keeps_what_is_stored_and_ends(t
     assert all(line.startswith("rankbench: ") for line in errors.splitlines()), errors
 
 
+@pytest.mark.trust
 def test_a_users_own_solver_with_partitions_trains_on_one_worker(tmp_path):
     text = "from rankbench.solvers.frsvm import FRSVM\nclass Mine(FRSVM): pass\n"
     (tmp_path / "mine.py").write_text(text)

@@ -230,14 +230,14 @@ def test_repetitions_that_share_their_trials_are_judged_by_them(tmp_path):
     assert reasons(study) == [()]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", known_winners.CHEAP)
 def test_a_sound_search_is_certified(tmp_path, solver):
     assert known_winners.sound_reasons(solver, 0, tmp_path) == ()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", (0, 6, 12, 18, 4))  # each way once, and each solver
 def test_a_crippled_search_is_found_out(tmp_path, number):

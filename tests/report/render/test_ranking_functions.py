@@ -62,7 +62,7 @@ def test_functions_are_chosen_by_their_numbers(study):
         chosen(found, [3])
 
 
-@pytest.mark.slow
+@pytest.mark.trust
 def test_the_drawing_is_the_same_bytes_each_time(study, tmp_path):
     (found,) = bases(study)
     for name in ("one", "two"):
