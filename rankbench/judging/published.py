@@ -107,8 +107,8 @@ def conventions_of(pool: Pool, metric: str, published: str) -> list[ValueOfRun]:
         raise UserError(
             f"{metric} has no value on this run under any convention", remedy="compare its users with the truth's"
         )
-    found.sort(key=lambda one: (not one.candidates[0].of_tools, abs(one.value - wanted.value)))
-    return [one for one in found if one.fits] or [min(found, key=lambda one: abs(one.value - wanted.value))]
+    found.sort(key=lambda one: abs(one.value - wanted.value))
+    return [one for one in found if one.fits] or found[:1]
 
 
 def _by_convention(pairs: Iterable[tuple[Convention, Use]]) -> dict[Convention, tuple[Use, ...]]:

@@ -137,6 +137,19 @@ def test_planted_conventions_are_named_in_two_hundred_draws():
     assert np.mean([others for _, others in found]) <= 1
 
 
+def test_the_nearest_values_come_first_and_of_equal_ones_those_of_tools():
+    pool = pool_of(drawn(0))
+    apart = [abs(found.value - 0.3) for found in conventions_of(pool, "ndcg@5", "0.3")]
+    assert len(apart) > 2 and apart == sorted(apart)
+    (nearest,) = conventions_of(pool, "recall@5", "0.0001")  # which no convention gives
+    assert not nearest.fits and [candidate.of_tools for candidate in nearest.candidates] == [True, False]
+
+
+def test_a_printed_number_stands_for_all_that_are_rounded_to_it():
+    number = printed_number("0.3")
+    assert all(map(number.fits, (0.25, 0.3, 0.35))) and not any(map(number.fits, (0.2499999, 0.3500001)))
+
+
 @pytest.mark.parametrize("ties", [Ties.EXPECTED, Ties.GIVEN, Ties.TREC, Ties.ASCENDING, Ties.FIRST, Ties.LAST])
 def test_the_order_of_a_file_changes_nothing_but_given_ties(ties):
     one = drawn(5, steps=2)

@@ -12,6 +12,7 @@ import pytest
 from helpers import MACHINE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -280,6 +281,20 @@ def test_published_numbers_are_open_diamonds_where_there_are_any(drawn):
     assert all(line.get_markerfacecolor() == "white" for line in diamonds)
     shown_values = [value for line in diamonds for value in along(found, line)]
     assert same(shown_values, [number.value for number in numbers if number])
+
+
+def test_bounds_are_bars_and_published_numbers_diamonds_on_the_axes_and_in_the_legend():
+    found = drawing(made("park2015-speedup", full=True))
+    with matplotlib.rc_context(style()):
+        figure = figure_of(found)
+    numbers = [line for panel in found.panels for line in panel.beside]
+    assert {line.is_bound for line in numbers} == {True, False}
+    symbols = {line.name: "_" if line.is_bound else "D" for line in numbers}
+    shown = {line.get_label(): line.get_marker() for axis in figure.axes for line in axis.lines}
+    assert {name: shown[name] for name in symbols} == symbols
+    legends = [zip(legend.get_texts(), legend.legend_handles, strict=True) for legend in figure.legends]
+    keys = {text.get_text(): key.get_marker() for legend in legends for text, key in legend if isinstance(key, Line2D)}
+    assert (keys["bound of the schedule"], keys["published"]) == ("_", "D")
 
 
 def test_whiskers_are_the_intervals_over_users_or_the_range_over_repetitions(drawn):
