@@ -383,6 +383,7 @@ def test_a_data_frame_is_compared_on_from_python(tmp_path):
         load(frame), solver=["mf[rank=2]"], trials=2, repetitions=2, time=inf
     )  # split otherwise, since the rows stand in another order
     assert len(again.frame) == len(found.frame) and again.failures == () and found.missing == ""
+    assert len(again.compare()) == len(found.compare()) > 0  # the folder of `again` is there as long as it is
     assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
 
 
