@@ -8,7 +8,7 @@ from drawn_votes import drawn, drawn_rankings, votes_from
 from scipy.optimize import minimize
 
 from rankbench.core.errors import UserError
-from rankbench.leaderboards.fits import fitting, pairs
+from rankbench.leaderboards.fits import fitting, pairs, problems
 from rankbench.leaderboards.fits.fitting import fitted, refitted
 from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
 from rankbench.leaderboards.fits.pairs import pairs_of
@@ -235,6 +235,16 @@ def test_squares_and_weights_of_single_rankings_are_those_of_their_gradients():
     np.testing.assert_allclose(gradients.sum(axis=1), problem.at(z).gradient, atol=1e-12)
     np.testing.assert_allclose(problem.own_squares(z), gradients @ gradients.T, atol=1e-12)
     assert single.draw(np.random.default_rng(0), 3).shape == (n, 3)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 10**6])
+def test_gradients_of_many_draws_have_the_bits_of_each_alone(monkeypatch, at_once):
+    monkeypatch.setattr(problems, "_AT_ONCE", at_once)
+    votes, orders = drawn_rankings()
+    single, rng = OfRankings(votes.n_items, votes.rankings).reweighted(None), np.random.default_rng(2)
+    z, weights = rng.normal(size=(votes.n_items, 7)), rng.exponential(size=(len(orders), 7))
+    alone = [single.gradients(z[:, [draw]], weights[:, [draw]]) for draw in range(7)]
+    assert single.gradients(z, weights).tobytes() == np.hstack(alone).tobytes()
 
 
 def test_a_minimum_that_cannot_be_found_is_refused():

@@ -1,6 +1,7 @@
 """What a fit minimises: the sum of the losses of comparisons or of rankings, with a penalty where it is needed."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from rankbench.leaderboards.fits.pairs import Pairs
 from rankbench.leaderboards.votes import Groups, Rankings
 
 _BLOCK = 1 << 22  # entries of a block of rankings' curvatures
+_AT_ONCE = 1 << 16  # members of rankings, over all draws of which gradients are computed side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,14 +239,25 @@ class _VotesReweighted:
 
 @dataclass(frozen=True, eq=False)
 class _Alike:
-    """Rankings of the same length: their members, the best first, and which rankings they are."""
+    """Rankings of the same length: their members, the best first, and which rankings they are.
+
+    Scores and what is made of them may have another axis behind, that of draws.
+    """
 
     members: Int32s  # ranking x place
     which: Int64s
+    n_items: int
 
-    def totals(self, values: Floats, n: int) -> Floats:
+    @cached_property
+    def incidence(self) -> scipy.sparse.csr_array:
+        """Which members each item is."""
+        places = (self.members.ravel(), np.arange(self.members.size))
+        return scipy.sparse.coo_array((np.ones(self.members.size), places), (self.n_items, self.members.size)).tocsr()
+
+    def totals(self, values: Floats) -> Floats:
         """The sum of a number of each member by item."""
-        return np.bincount(self.members.ravel(), values.ravel(), n).astype(float)
+        found: Floats = self.incidence @ values.reshape(self.members.size, *values.shape[2:])
+        return found
 
     def by_row(self, values: Floats, rows: Int64s, shape: tuple[int, int]) -> scipy.sparse.csr_array:
         """A number of each member as a sparse matrix of these rows x items."""
@@ -289,24 +302,25 @@ class OfRankings:
         """All items equal."""
         return np.zeros(self.n_items)
 
+    @cached_property
     def alike(self) -> list[_Alike]:
         """The rankings by their length; those of one item say nothing."""
         found = []
         for length in np.unique(self.rankings.lengths):
             which = np.flatnonzero(self.rankings.lengths == length)
             members = self.rankings.members[self.rankings.indptr[which][:, None] + np.arange(length)]
-            found += [_Alike(members, which)] if length > 1 else []
+            found += [_Alike(members, which, self.n_items)] if length > 1 else []
         return found
 
     def at(self, z: Floats) -> Point:
         """The objective at these scores."""
         n, value = self.n_items, 0.0
         gradient, hessian = np.zeros(n), np.zeros((n, n))
-        for alike in self.alike():
+        for alike in self.alike:
             loss, e, firsts, seconds = alike.choices(z)
             value += float(loss.sum())
-            gradient += alike.totals(alike.slopes(z), n)
-            hessian[np.arange(n), np.arange(n)] += alike.totals(e * firsts, n)
+            gradient += alike.totals(alike.slopes(z))
+            hessian[np.arange(n), np.arange(n)] += alike.totals(e * firsts)
             hessian -= _products(alike, e, seconds, n)
         return Point(value, gradient, hessian)
 
@@ -314,14 +328,14 @@ class OfRankings:
         """The gradient of each group of rankings, of which `groups` says the one of each comparison."""
         owners, shape = self._owners(groups), (len(groups.names), self.n_items)
         found = scipy.sparse.csr_array(shape)
-        for alike in self.alike():
+        for alike in self.alike:
             found = found + alike.by_row(alike.slopes(z), owners[alike.which], shape)
         return found
 
     def own_squares(self, z: Floats) -> Floats:
         """The sum of g g' over single rankings."""
         found = np.zeros((self.n_items,) * 2)
-        for alike in self.alike():
+        for alike in self.alike:
             rows = np.arange(len(alike.which))
             g = alike.by_row(alike.slopes(z), rows, (len(rows), self.n_items))
             found += (g.T @ g).toarray()
@@ -368,8 +382,9 @@ class _RankingsReweighted:
 
     def gradients(self, z: Floats, drawn: Floats) -> Floats:
         """The gradients at parameters z."""
-        found, n = np.zeros_like(z), self.problem.n_items
-        for alike in self.problem.alike():
-            for place, s in enumerate(z.T):
-                found[:, place] += alike.totals(alike.slopes(s) * drawn[alike.which, place, None], n)
+        found, draws = np.zeros_like(z), z.shape[1]
+        for alike in self.problem.alike:
+            step = max(1, _AT_ONCE // alike.members.size)
+            for part in (slice(low, low + step) for low in range(0, draws, step)):
+                found[:, part] += alike.totals(alike.slopes(z[:, part]) * drawn[alike.which, None, part])
         return found
