@@ -1,7 +1,7 @@
 # make run     build everything, run every experiment in its quick profile, write the report
 # make quick   build everything, run the first case of each test that is not slow, for every save
 # make test    build everything, run the test suite but for the packaging and the long attacks, on all cores
-# make trust   run the attacks that take long: kills at random moments, full disks, wrong input, fuzzed kernels
+# make trust   run what make test leaves out: kills at random moments, full disks, fuzzed kernels, more examples
 # make kernel-coverage    build the kernels once more such that they tell each line that runs, and show the others
 # make test-packaging    build the sdist and the wheel, compiling everything again, and look into them
 # make coverage    run the same tests, and show the lines of Python that none of them runs
