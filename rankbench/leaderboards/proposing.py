@@ -28,8 +28,10 @@ def proposals(votes: Votes, found: Estimated, number: int) -> "pandas.DataFrame"
 
     if number < 1:
         raise UserError(f"{number} comparisons cannot be proposed: it must be at least 1")
-    if found.fit is None or found.spread is None or found.spread.covariance is None:
+    if found.fit is None:
         raise UserError(f"{found.model} has no errors to propose comparisons by", remedy="take bradley-terry")
+    if found.spread is None or found.spread.covariance is None:
+        raise UserError("comparisons are proposed by robust errors", remedy="take sandwich for the intervals")
     scores, covariance = found.scores, found.spread.covariance.copy()
     margins = scores[:, None] - scores
     information = expit(margins) * expit(-margins)

@@ -298,6 +298,9 @@ def test_proposals_settle_more_than_other_comparisons():
         board.next(0)
     with pytest.raises(UserError, match="no errors to propose comparisons by"):
         board_of(arena_votes(ARENA, 0), model="elo").next(3)
+    for intervals in ("none", "bootstrap"):
+        with pytest.raises(UserError, match="proposed by robust errors; take sandwich for the intervals"):
+            board_of(arena_votes(ARENA, 0), model="bradley-terry", intervals=intervals, resamples=20).next(3)
 
 
 def test_two_leaderboards_of_the_same_judges_differ_by_what_they_changed():
