@@ -128,7 +128,8 @@ def ranked(pool: Pool, candidates: Candidates, ties: Ties) -> Ranking:
     owner, retrieved = pool.owner[rows], pool.retrieved[rows]
     score = np.where(retrieved, pool.score[rows], 0.0)
     if ties == Ties.TREC:
-        score = score.astype(np.float32).astype(np.float64)
+        with np.errstate(over="ignore"):  # beyond single precision scores are infinite there too
+            score = score.astype(np.float32).astype(np.float64)
     order = _order(owner, retrieved, score, None if ties in _AS_GIVEN else _key(pool, ties)[rows])
     if order is not None:
         rows, owner, score, retrieved = rows[order], owner[order], score[order], retrieved[order]

@@ -287,11 +287,17 @@ def asked_of(tool: str, text: str, relevant: float | None) -> Asked:
         name, cut = metric_and_cut(text)
         fitting = [use for use in uses_of(name, cut) if use.tool == tool]
         if not fitting:
-            known = sorted({use.convention.metric for use in own if use.called(cut)})
-            raise UserError(f"{tool} does not compute {text}", remedy=f"it computes {', '.join(known)}")
+            raise UserError(f"{tool} does not compute {text}", remedy=f"it computes {_computed(own)}")
         found = fitting[0], cut
     use, cut = found
     convention = use.convention
     if relevant is not None and convention.relevant is not None:
         convention = replace(convention, relevant=relevant)
     return Asked(text, cut, convention)
+
+
+def _computed(uses: list[Use]) -> str:
+    """The metrics that can be asked for in these ways, in words."""
+    whole, cut = (sorted({use.convention.metric for use in uses if use.called(at)}) for at in (None, 10))
+    both = [", ".join(whole)] * bool(whole) + [f"{', '.join(cut)} with a cut-off such as @10"] * bool(cut)
+    return ", and ".join(both)

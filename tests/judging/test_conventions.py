@@ -208,6 +208,16 @@ def test_where_nothing_fits_the_nearest_value_is_given():
         ("trec-eval", "ndcg@10", "did you mean 'trec_eval'"),
         ("ranx", "ndgc@10", "did you mean 'ndcg'"),
         ("ranx", "auc", "ranx does not compute auc"),
+        (
+            "RecBole",
+            "mrr",
+            "it computes auc, and hit-rate, map, mrr, ndcg, precision, recall with a cut-off such as @10",
+        ),
+        (
+            "implicit",
+            "mrr@5",
+            "implicit does not compute mrr@5; it computes map, ndcg, precision with a cut-off such as @10",
+        ),
         ("ranx", "ndcg@0", "whole number"),
         ("ranx", "ndcg@x", "whole number"),
         ("trec_eval", "hit-rate", "no tool computes hit-rate without a cut-off|does not compute"),
@@ -216,6 +226,13 @@ def test_where_nothing_fits_the_nearest_value_is_given():
 def test_a_wrong_tool_or_metric_is_named(tool, text, said):
     with pytest.raises(UserError, match=said):
         asked_of(tool, text, None)
+
+
+def test_scores_that_a_tool_cannot_tell_apart_are_ties_and_no_warning():
+    one = drawn(0)
+    runs = [replace(one, run=type(one.run)(one.run.indptr, one.run.items, np.full_like(one.run.values, value)))
+            for value in (1e300, 1.0)]  # fmt: skip
+    assert np.array_equal(*(ranked(pool_of(run), USES[0].convention.candidates, Ties.TREC).owner for run in runs))
 
 
 def test_a_metric_is_asked_for_by_its_general_name_or_the_tools_own():
