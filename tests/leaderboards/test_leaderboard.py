@@ -497,6 +497,13 @@ def test_eigenvectors_of_wins_to_and_fro_between_two_groups_are_found_at_once():
     assert not any("the eigenvector is 0" in line for line in board.remarks)
 
 
+def test_eigenvectors_are_found_where_two_groups_share_the_eigenvalue_and_one_beats_the_other():
+    pairs = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 2)]
+    wins = np.zeros((4, 4))
+    wins[tuple(zip(*pairs, strict=True))] = 1
+    assert classical.eigen(wins) == pytest.approx(np.array([1, 1, 0, 0]) / np.sqrt(2), abs=1e-12)
+
+
 @pytest.mark.parametrize("period", [1, 2, 3, 7])
 def test_eigenvectors_are_those_of_numpy_whatever_the_period_of_the_table(period):
     rng = np.random.default_rng(period)
