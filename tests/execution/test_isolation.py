@@ -217,7 +217,7 @@ def test_a_supervisor_that_does_not_answer_is_killed_with_all_below(tmp_path, mo
     monkeypatch.setattr(isolation, "_PATIENCE", 0.2)
     pids = tmp_path / "pids"
     lines = (*noting(pids), "note()", *FAMILY, f"noted({1 + len(CHILDREN)})", "os.kill(os.getppid(), signal.SIGSTOP)")
-    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)", caps=Caps(2.0))
+    outcome = outcome_of(tmp_path, *lines, "time.sleep(60)", caps=Caps(5.0))
     assert outcome.status == "timeout"
     assert len(read(pids)) == 1 + len(CHILDREN)
     assert eventually(lambda: not any(map(alive, read(pids))))
@@ -727,7 +727,7 @@ def test_what_the_cells_own_threads_and_children_use_is_not_others(tmp_path, mon
     driver = time.process_time()
     outcome = outcome_of(tmp_path, *lines)
     others = outcome.load * outcome.wall
-    assert 10 - 1.0 - (time.process_time() - driver) - 1.0 < others < 10 - 1.0 + 0.1 * outcome.load
+    assert 10 - 1.0 - (time.process_time() - driver) - 3.0 < others < 10 - 1.0 + 0.1 * outcome.load
 
 
 def test_a_cell_too_short_for_the_systems_ticks_has_no_load(tmp_path, monkeypatch):

@@ -802,6 +802,7 @@ def test_each_metric_is_listed_under_its_own_name_and_code():
             ["first 5 ranks", "rating >= 4", "count 0", "no training rating"],
         ),
         ("recall@5[relevant=any]", ["any held-out item", "min(5, candidates)", "without a relevant held-out item"]),
+        ("recall@5[users=ordered]", ["all rated alike, and users without a relevant held-out item"]),
         ("mrr@7", ["0 beyond rank 7"]),
         ("pairwise-error[pairs=test-train,average=pairs]", ["a held-out and a training item", "weighted by its pairs"]),
         ("cost-svr[n=2,eps=0.25]", ["- 0.25, 0)^2", "scale of the scores", "n^2 ordered pairs", "i = j included"]),
