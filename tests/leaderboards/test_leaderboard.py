@@ -489,8 +489,8 @@ def test_eigenvectors_without_a_cycle_of_wins_are_zero_which_is_told():
     assert any("the eigenvector is 0; take pagerank" in line for line in board.remarks)
 
 
-def test_eigenvectors_of_wins_to_and_fro_between_two_groups_are_found_at_once():
-    """The power method alone goes to and fro too: all closed ways have an even number of steps."""
+def test_eigenvectors_of_wins_back_and_forth_between_two_groups_are_found_at_once():
+    """The power method alone goes back and forth too: all closed ways have an even number of steps."""
     votes = pandas.DataFrame([("a", "b"), ("b", "c"), ("b", "a"), ("c", "b")], columns=["winner", "loser"])
     board = rankbench.rank(votes, model="eigen", resamples=200)
     assert board.scores == pytest.approx(np.array([1, np.sqrt(2), 1]) / 2, rel=1e-9)

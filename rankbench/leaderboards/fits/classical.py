@@ -69,8 +69,8 @@ def pagerank(wins: Floats, damping: float = 0.85) -> Floats:
 def _leading(matrix: Floats, size: Callable[[Floats], float]) -> Floats:
     """The leading eigenvector of a nonnegative matrix by the power method, and 0 where no way leads back to its start.
 
-    Where all closed ways have, say, an even number of steps, the method goes to and fro between two vectors; where two
-    groups share the eigenvalue, it is slow. So when it does not settle, a quarter of the eigenvalue is added to the
+    Where all closed ways have, say, an even number of steps, the method goes back and forth between two vectors; where
+    two groups share the eigenvalue, it is slow. So when it does not settle, a quarter of the eigenvalue is added to the
     diagonal, which leaves the eigenvectors as they are, and squaring the matrix doubles the steps each time.
     """
     x = np.ones(len(matrix))
