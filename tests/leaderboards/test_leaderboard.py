@@ -489,6 +489,10 @@ def test_eigenvectors_without_a_cycle_of_wins_are_zero_which_is_told():
     assert any("the eigenvector is 0; take pagerank" in line for line in board.remarks)
 
 
+def test_the_eigenvector_of_a_long_order_without_a_cycle_is_zero():
+    assert not classical.eigen(np.eye(300, k=1)).any()
+
+
 def test_eigenvectors_of_wins_back_and_forth_between_two_groups_are_found_at_once():
     """The power method alone goes back and forth too: all closed ways have an even number of steps."""
     votes = pandas.DataFrame([("a", "b"), ("b", "c"), ("b", "a"), ("c", "b")], columns=["winner", "loser"])
