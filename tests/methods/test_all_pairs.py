@@ -73,12 +73,10 @@ def by_hand(ratings: Ratings, scores: Floats, direction: Floats) -> Evaluation:
     return losses, gradient, product
 
 
-def assert_alike(one: Evaluation, other: Evaluation) -> None:
-    """Equal to 1e-10 of the largest."""
+def assert_alike(one: Evaluation, other: Evaluation, size: float = 1.0) -> None:
+    """Equal to 1e-10 of the largest, and to 1e-13 of the size of a direction, whose terms may cancel."""
     for a, b in zip(one, other, strict=True):
-        np.testing.assert_allclose(
-            a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max(initial=0) + 1e-13
-        )  # directions are of order one
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max(initial=0) + 1e-13 * size)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 10, 15, 16, 17, 30, 63, 64, 65, 0])
