@@ -38,6 +38,7 @@ LEVELS = ("x86-64-v3",)
 LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` measures solvers, `make roof` the rest
     "methods/als",
     "methods/entries",
+    "methods/fold_in",
     "methods/ranksvm",
     "metrics/catalogue",
     "metrics/evaluation",

@@ -232,6 +232,23 @@ def withheld(ratings: Ratings, rng: np.random.Generator) -> None:
         _training(text)(empty, rng)
 
 
+def newcomers(ratings: Ratings, rng: np.random.Generator) -> None:
+    """Users whom a model was not trained on, by each loss of their own."""
+    for text in (
+        "bpr[rank=3]",
+        "bpr[rank=2,biases=true,loss=squared-hinge]",
+        "softmax[rank=3]",
+        "sgd[rank=2]",
+        "fm[rank=3]",
+    ):
+        solver: Any = SOLVERS.make(text)
+        try:
+            step = next(iter(solver.steps(offer(solver, ratings), rng)))
+            solver.fold_in(step.model, ratings, 2)
+        except UserError:
+            continue
+
+
 OTHERS: tuple[Use, ...] = (
     metrics,
     splits,
@@ -243,5 +260,6 @@ OTHERS: tuple[Use, ...] = (
     gram_matrices,
     bundles,
     withheld,
+    newcomers,
 )
 USES: tuple[Use, ...] = (*map(_training, SETTINGS), *OTHERS)

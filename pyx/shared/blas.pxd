@@ -4,7 +4,7 @@
 # kernels can call it from all their threads.
 
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
-from scipy.linalg.cython_lapack cimport dposv, dsyevd
+from scipy.linalg.cython_lapack cimport dposv, dpotrf, dpotrs, dsyevd
 
 
 cdef inline void multiply_transposed(
@@ -56,6 +56,21 @@ cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
     cdef int one = 1, info = 0
     dposv(&lower, &n, &one, a, &n, x, &n, &info)
     return info
+
+
+cdef inline int factor_positive(double *a, int n) noexcept nogil:
+    """Replace the upper triangle of a symmetric positive definite a by its Cholesky factor; 0, or an error code."""
+    cdef char lower = b'L'
+    cdef int info = 0
+    dpotrf(&lower, &n, a, &n, &info)
+    return info
+
+
+cdef inline void solve_factored(const double *factor, double *x, int n) noexcept nogil:
+    """Solve a x = x in place, given what `factor_positive` made of a."""
+    cdef char lower = b'L'
+    cdef int one = 1, info = 0
+    dpotrs(&lower, &n, &one, <double *> factor, &n, x, &n, &info)
 
 
 cdef inline Py_ssize_t spectrum_work(Py_ssize_t n) noexcept nogil:

@@ -30,7 +30,14 @@ def zero_rows(n: int, rank: int) -> Floats:
 
 
 def padded(factors: Floats) -> Floats:
-    """The factors with columns of zeros behind them, as many as the kernels need."""
+    """The factors with columns of zeros behind them, as many as the kernels need; themselves if they are as they need.
+
+    They are not to be written to.
+    """
+    start = factors.__array_interface__["data"][0]
+    in_lanes = factors.shape[1] % LANES == 0 and start % LINE == 0
+    if in_lanes and factors.flags.c_contiguous and factors.dtype == np.float64:
+        return factors
     out = zero_rows(*factors.shape)
     out[:, : factors.shape[1]] = factors
     return out

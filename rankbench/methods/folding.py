@@ -7,18 +7,18 @@ import numpy as np
 
 from rankbench.arrays.distinct import distinct
 from rankbench.arrays.npz import as_kernels_take
+from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Flags, Floats, Model
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings, View
+from rankbench.kernels.methods import fold_in
 from rankbench.kernels.shared.losses import Loss
-from rankbench.kernels.solvers import frsvm
 from rankbench.methods.factors import padded, zero_rows
 from rankbench.methods.losses import CURVED, NAMES
 from rankbench.methods.pair_tasks import PairTasks
 from rankbench.models import Factors, FeatureFactors
 
 T = TypeVar("T")
-_TO_THE_END, _EXACT = 100, 1e-12  # Newton steps of a user's own fit, and the residual of conjugate gradients
 _BARE: dict[str, Any] = {"item_features": None, "feature_names": None, "user_ids": None, "item_ids": None}
 
 
@@ -38,11 +38,27 @@ def check_items(ratings: View, n_items: int) -> None:
 
 def vectors_of_items(model: Model, ratings: Ratings, width: int) -> Floats:
     """The items' vectors of this model, as long as the solver's are."""
-    items: Floats = as_kernels_take(own(model, Factors).items, np.float64)
+    return as_kernels_take(_checked_vectors(model, ratings, width), np.float64)
+
+
+def vectors_and_numbers(model: Model, ratings: Ratings, rank: int, biased: bool) -> tuple[Floats, Floats]:
+    """The same as `fold_in` takes them: vectors of this rank, padded, and the number behind each, or 0."""
+    return _split(_checked_vectors(model, ratings, rank + biased), biased)
+
+
+def _checked_vectors(model: Model, ratings: Ratings, width: int) -> Floats:
+    items = own(model, Factors).items
     check_items(ratings, len(items))
     if items.shape[1] != width:
         raise UserError(f"the model's vectors have {items.shape[1]} numbers, and the solver's {width}")
     return items
+
+
+def _split(items: Floats, biased: bool) -> tuple[Floats, Floats]:
+    """The vectors, padded, and what stands behind them."""
+    if biased:
+        return padded(items[:, :-1]), np.ascontiguousarray(items[:, -1])
+    return padded(items), np.zeros(len(items))
 
 
 def check_curved(loss: Loss) -> None:
@@ -53,16 +69,19 @@ def check_curved(loss: Loss) -> None:
 
 
 def users_of_pairs(
-    known: FeatureFactors | Factors, view: View, loss: Loss, C: float, threads: int
+    known: FeatureFactors | Factors, view: View, loss: Loss, C: float, threads: int, *, biased: bool = False
 ) -> tuple[Floats, Flags]:
-    """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to rounding, and who has a pair."""
+    """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to rounding, and who has a pair.
+
+    With `biased` the last number of an item's vector is added to its scores.
+    """
     check_curved(loss)
     view, vectors = with_vectors(known, view, threads)
-    tasks, rank = PairTasks.of(view, threads, loss), vectors.shape[1]
+    tasks, rank = PairTasks.of(view, threads, loss), vectors.shape[1] - biased
+    items, numbers = _split(vectors, biased)
     users = zero_rows(view.n_users, rank)
-    exactly = frsvm.TruncatedNewton(C=C, steps=_TO_THE_END, cg=4 * rank, forcing=_EXACT)
-    if len(vectors):
-        frsvm.users_step(tasks=tasks.pairs, method=exactly, factors=padded(vectors), users=users, threads=threads)
+    with one_blas_thread():
+        fold_in.pairs(tasks=tasks.pairs, items=items, offsets=numbers, weight=C, lam=1.0, users=users, threads=threads)
     return np.ascontiguousarray(users[:, :rank]), tasks.paired
 
 

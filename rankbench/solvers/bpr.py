@@ -10,14 +10,14 @@ import numpy as np
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Model, Step
 from rankbench.data.views import Ratings
+from rankbench.kernels.methods import fold_in
 from rankbench.kernels.methods import negatives as kernel
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
-from rankbench.methods.folding import check_curved, vectors_of_items
-from rankbench.methods.losses import BY_NAME, CODES, Loss, PairLoss
-from rankbench.methods.one_vector import minimum
+from rankbench.methods.folding import check_curved, own, vectors_and_numbers
+from rankbench.methods.losses import CODES, PairLoss
 from rankbench.methods.rotation import rotation
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
@@ -130,17 +130,23 @@ class BPR(Checked):
         The best vector has the least mean loss over all pairs of a positive and any other item of the catalogue, all
         alike, plus lam/2 |u|^2, whatever `negatives` says.
         """
-        checked_threads(threads)
+        threads = checked_threads(threads)
         check_curved(CODES[self.loss])
-        items = vectors_of_items(model, ratings, self.rank + self.biases)
+        items, offsets = vectors_and_numbers(model, ratings, self.rank, self.biases)
         indptr, positives = positives_of(ratings, self.least)
-        users = np.zeros((ratings.n_users, self.rank))
-        for user in np.flatnonzero(np.diff(indptr)):
-            users[user] = minimum(_OfUser.of(self, items, positives[indptr[user] : indptr[user + 1]]), self.rank)
+        users = zero_rows(ratings.n_users, self.rank)
+        fold_in.rivals(
+            positives=Pattern(indptr=indptr, columns=positives),
+            items=items,
+            offsets=offsets,
+            loss=CODES[self.loss],
+            lam=self.lam,
+            users=users,
+            threads=threads,
+        )
         users[np.diff(ratings.indptr) == 0] = np.nan
-        if self.biases:
-            users = _with_column(users, self.rank, 1.0)[:, : self.rank + 1]
-        return Factors(users, items)
+        vectors = _with_column(users, self.rank, 1.0) if self.biases else users
+        return Factors(vectors[:, : self.rank + self.biases], own(model, Factors).items)
 
     def _start(self, train: Ratings, per_user: Ints, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Random vectors, and zeros for users without a positive; with biases a column of ones, and one of zeros."""
@@ -149,43 +155,6 @@ class BPR(Checked):
         if self.biases:
             return _with_column(users, self.rank, 1.0), _with_column(items, self.rank, 0.0)
         return users, items
-
-
-@dataclass(frozen=True, eq=False)
-class _OfUser:
-    """What a user's vector x costs: the mean loss over the margins of all pairs, and lam/2 |x|^2."""
-
-    positives: Floats
-    negatives: Floats
-    apart: Floats  # by how much the biases of each pair differ
-    lam: float
-    loss: Loss
-
-    @classmethod
-    def of(cls, solver: BPR, items: Floats, own: Int32s) -> "_OfUser":
-        """The pairs of these positives with all other items."""
-        others = np.setdiff1d(np.arange(len(items)), own)
-        vectors, biases = items[:, : solver.rank], items[:, solver.rank] if solver.biases else np.zeros(len(items))
-        apart = np.subtract.outer(biases[own], biases[others])
-        return cls(vectors[own], vectors[others], apart, solver.lam, BY_NAME[solver.loss])
-
-    def margins(self, x: Floats) -> Floats:
-        """By how much each positive scores above each negative."""
-        return np.subtract.outer(self.positives @ x, self.negatives @ x) + self.apart
-
-    def value(self, x: Floats) -> float:
-        """The cost."""
-        return float(self.loss.value(self.margins(x)).mean() + self.lam / 2 * x @ x)
-
-    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the second derivatives."""
-        margins = self.margins(x)
-        slopes, curves = (part(margins) / margins.size for part in (self.loss.slope, self.loss.curvature))
-        gradient = slopes.sum(axis=1) @ self.positives - slopes.sum(axis=0) @ self.negatives + self.lam * x
-        own, other = (self.positives.T * curves.sum(axis=1)), (self.negatives.T * curves.sum(axis=0))
-        mixed = self.positives.T @ curves @ self.negatives
-        curvature = own @ self.positives + other @ self.negatives - mixed - mixed.T
-        return gradient, curvature + self.lam * np.eye(len(x))
 
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:

@@ -9,16 +9,15 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views import Comparisons, View
 from rankbench.features.matrix import Features
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import zero_rows
-from rankbench.methods.folding import check_curved, own, with_vectors
-from rankbench.methods.losses import BY_NAME, CODES, Loss, SmoothLoss
-from rankbench.methods.one_vector import minimum
+from rankbench.methods.folding import own, users_of_pairs
+from rankbench.methods.losses import CODES, SmoothLoss
 from rankbench.methods.penalties import squared_norm
 from rankbench.methods.tasks import checked_features
 from rankbench.models import Factors
@@ -70,18 +69,8 @@ class FM(Checked):
     @one_blas_thread()
     def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
         """The model of these users, each with the vector p that is best with the items of the model as they are."""
-        check_curved(CODES[self.loss])
         known = own(model, Factors)
-        view, items = with_vectors(known, ratings, checked_threads(threads))
-        pairs = view.comparisons() if isinstance(view, Ratings) else view
-        users = np.zeros((ratings.n_users, known.users.shape[1] - 1))
-        for user in np.flatnonzero(np.diff(pairs.indptr)):
-            rows = slice(pairs.indptr[user], pairs.indptr[user + 1])
-            sides = np.concatenate([pairs.better[rows], pairs.worse[rows]])
-            compared, numbers = np.unique(sides, return_inverse=True)
-            better, worse = np.split(numbers, 2)
-            cost = _OfUser(items[compared, :-1], items[compared, -1], better, worse, self.lam, BY_NAME[self.loss])
-            users[user] = minimum(cost, users.shape[1])
+        users, _ = users_of_pairs(known, ratings, CODES[self.loss], 1 / self.lam, checked_threads(threads), biased=True)
         return Factors(np.column_stack([users, np.ones(len(users))]), known.items)
 
     def _features(self, train: Comparisons) -> Features | None:
@@ -91,47 +80,6 @@ class FM(Checked):
             problem = "features=given, but the data has none: give item features, or features=none"
             raise UserError(problem, subject="FM")
         return checked_features(train.item_features)
-
-
-class _OfUser(NamedTuple):
-    """What a user's vector x costs: the losses of their comparisons, and lam/2 |x|^2."""
-
-    vectors: Floats  # of the items that they compared
-    numbers: Floats  # of these items, behind their vectors
-    better: Ints  # of each comparison, which of these items
-    worse: Ints
-    lam: float
-    loss: Loss
-
-    def value(self, x: Floats) -> float:
-        """The cost."""
-        return float(self.loss.value(self._margins(x)).sum() + self.lam / 2 * x @ x)
-
-    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the second derivatives."""
-        margins, n = self._margins(x), len(self.vectors)
-        slopes = self.loss.slope(margins)
-        slope = np.bincount(self.better, slopes, n) - np.bincount(self.worse, slopes, n)
-        curves = self._curves(self.loss.curvature(margins)) + self.lam * np.eye(len(x))
-        return self.vectors.T @ slope + self.lam * x, curves
-
-    def _curves(self, curvature: Floats) -> Floats:
-        """The sum over comparisons of curvature d d', where d is the better vector less the worse one.
-
-        It is V' L V with the Laplacian L of the curvatures, a square of the items, unless the d take less memory.
-        """
-        n = len(self.vectors)
-        if n * n > len(curvature) * self.vectors.shape[1]:
-            apart = self.vectors[self.better] - self.vectors[self.worse]
-            return np.asarray((apart.T * curvature) @ apart)
-        one_way = np.bincount(self.better * n + self.worse, curvature, n * n).reshape(n, n)
-        laplacian = -(one_way + one_way.T)
-        np.fill_diagonal(laplacian, -laplacian.sum(axis=0))
-        return np.asarray(self.vectors.T @ (laplacian @ self.vectors))
-
-    def _margins(self, x: Floats) -> Floats:
-        scores = self.vectors @ x + self.numbers
-        return np.asarray(scores[self.better] - scores[self.worse])
 
 
 class _Parts(NamedTuple):

@@ -13,9 +13,11 @@ from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
+from rankbench.kernels.methods import fold_in
+from rankbench.kernels.shared.rows import Pattern
 from rankbench.methods.adagrad import AdaGrad, entries_of
-from rankbench.methods.folding import vectors_of_items
-from rankbench.methods.one_vector import minimum
+from rankbench.methods.factors import zero_rows
+from rankbench.methods.folding import own, vectors_and_numbers
 from rankbench.models import Factors
 from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Least, Rank, StepSize, Weight
@@ -73,14 +75,14 @@ class Softmax(Checked):
     @one_blas_thread()
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
         """The model of these users, each with the vector that is best with the items of the model as they are."""
-        checked_threads(threads)
-        items = vectors_of_items(model, ratings, self.rank + 1)
-        kept, users = ratings.at_least(self.least), _with_ones(np.zeros((ratings.n_users, self.rank)))
-        for user in np.flatnonzero(np.diff(kept.indptr)):
-            own = kept.items[kept.indptr[user] : kept.indptr[user + 1]]
-            users[user, :-1] = minimum(_OfUser(items[:, :-1], items[:, -1], own, self.lam), self.rank)
+        threads = checked_threads(threads)
+        items, offsets = vectors_and_numbers(model, ratings, self.rank, True)
+        kept, vectors = ratings.at_least(self.least), zero_rows(ratings.n_users, self.rank)
+        positives = Pattern(indptr=kept.indptr, columns=kept.items)
+        fold_in.choices(positives=positives, items=items, offsets=offsets, lam=self.lam, users=vectors, threads=threads)
+        users = _with_ones(vectors[:, : self.rank])
         users[np.diff(ratings.indptr) == 0] = np.nan
-        return Factors(users, items)
+        return Factors(users, own(model, Factors).items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,28 +199,3 @@ def _places(items: Ints, drawn: Ints) -> Ints:
 def _with_ones(rows: Floats) -> Floats:
     """The rows with a 1 behind each."""
     return np.column_stack([rows, np.ones(len(rows))])
-
-
-@dataclass(frozen=True, eq=False)
-class _OfUser:
-    """What a user's vector x costs with these positives: the mean of lam/2 |x|^2 - ln p over them."""
-
-    vectors: Floats
-    numbers: Floats
-    own: Ints
-    lam: float
-
-    def value(self, x: Floats) -> float:
-        """The cost."""
-        scores = self.vectors @ x + self.numbers
-        top = scores.max()
-        return float(np.log(np.exp(scores - top).sum()) + top - scores[self.own].mean() + self.lam / 2 * x @ x)
-
-    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """The gradient, and the second derivatives."""
-        scores = self.vectors @ x + self.numbers
-        chances = np.exp(scores - scores.max())
-        chances /= chances.sum()
-        mean = chances @ self.vectors
-        around = (self.vectors * chances[:, None]).T @ self.vectors - np.outer(mean, mean)
-        return mean - self.vectors[self.own].mean(axis=0) + self.lam * x, around + self.lam * np.eye(len(x))

@@ -11,7 +11,7 @@ from kernel_scalars import WORK, kind_of, parameters
 from kernels.test_fuzzed_kernels import python
 
 from rankbench.kernels.data.splits import against_unrated
-from rankbench.kernels.methods import all_pairs, als, entries, margins, ranksvm, rotation
+from rankbench.kernels.methods import all_pairs, als, entries, fold_in, margins, ranksvm, rotation
 from rankbench.kernels.methods import negatives as negative_items
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.metrics import catalogue, evaluation, lists
@@ -298,8 +298,20 @@ def listed(loss):
     all_pairs.TaskPairs(rows=rows, listed=pairs, loss=loss)
 
 
+def rivalled(loss):
+    fold_in.rivals(
+        positives=PATTERN,
+        items=np.ones((5, 4)),
+        offsets=np.zeros(5),
+        loss=loss,
+        lam=1.0,
+        users=np.zeros((len(INDPTR) - 1, 4)),
+        threads=1,
+    )
+
+
 TAKE_A_LOSS = {"losses": summed, "slopes": sloped, "sweep": swept, "Descent": descended, "Problem": problem,
-               "TaskPairs": listed}  # fmt: skip
+               "TaskPairs": listed, "rivals": rivalled}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TAKE_A_LOSS)

@@ -10,11 +10,12 @@ from solvers.contract import ratings
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankbench
+from rankbench.core.contract import FoldsIn
 from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.views import Comparisons, offer
 from rankbench.execution.training import fit
-from rankbench.kernels.methods import als
+from rankbench.kernels.methods import als, fold_in
 from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
@@ -185,6 +186,7 @@ def test_every_kernel_counts_its_threads_before_anything_else(path):
 CALL_BLAS = {
     als: {"ridge", "sweep_ridge"},
     ease: {"restricted"},
+    fold_in: {"pairs", "rivals", "choices"},
     frsvm: {"dense_times", "transposed_times"},
     gram: {"linear"},
     mprank: {"dual", "dual_path", "primal", "primal_path"},
@@ -192,12 +194,15 @@ CALL_BLAS = {
 USE_BLAS = (
     ("mf", {"ridge"}),
     ("imc[rank=2]", {"ridge"}),
-    ("ials[block=30]", {"sweep_ridge"}),
+    ("ials[block=30]", {"sweep_ridge", "ridge"}),
     ("ease[neighbours=3]", {"restricted"}),
-    ("frsvm[rank=2]", {"dense_times", "transposed_times"}),
+    ("frsvm[rank=2]", {"dense_times", "transposed_times", "pairs"}),
     ("mprank[form=primal,choose=C-per-user]", {"primal", "primal_path"}),
     ("mprank[form=dual,choose=C-for-all]", {"dual", "dual_path", "linear"}),
     ("mprank[kernel=gaussian]", {"dual", "linear"}),
+    ("bpr[rank=2]", {"rivals"}),
+    ("sgd[rank=2]", {"pairs"}),
+    ("softmax[rank=2]", {"choices"}),
 )
 
 
@@ -207,7 +212,7 @@ def test_these_are_all_kernels_that_call_blas():
 
 
 @pytest.mark.parametrize(("name", "expected"), USE_BLAS)
-def test_a_kernel_that_calls_blas_finds_it_on_one_thread_in_bare_steps_too(name, expected, monkeypatch):
+def test_a_kernel_that_calls_blas_finds_it_on_one_thread_without_a_run_too(name, expected, monkeypatch):
     found = {}
 
     def watched(kernel, function):
@@ -224,6 +229,8 @@ def test_a_kernel_that_calls_blas_finds_it_on_one_thread_in_bare_steps_too(name,
             monkeypatch.setattr(module, kernel, watched(kernel, getattr(module, kernel)))
     solver = SOLVERS.make(name)
     with threadpool_limits(limits=2, user_api="blas"):
-        list(islice(solver.steps(offer(solver, ratings()), stream(0), 2), 3))
+        *_, last = islice(solver.steps(offer(solver, ratings()), stream(0), 2), 3)
+        if isinstance(solver, FoldsIn):
+            solver.fold_in(last.model, ratings(), 2)
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
     assert found == {kernel: {1} for kernel in expected}

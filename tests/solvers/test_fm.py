@@ -17,9 +17,8 @@ from rankbench.execution.training import fit
 from rankbench.features.matrix import features_of
 from rankbench.methods.descent import descend
 from rankbench.methods.entries import ComparedEntries
-from rankbench.methods.losses import BY_NAME
 from rankbench.metrics import evaluate
-from rankbench.solvers.fm import FM, Machine, _OfUser
+from rankbench.solvers.fm import FM, Machine
 
 
 class TestFM(SolverContract):
@@ -143,18 +142,3 @@ def test_without_comparisons_there_is_only_the_start():
     nothing = Comparisons.from_triples(*np.zeros((3, 0), int), USERS, ITEMS, np.eye(ITEMS))
     (step,) = islice(FM(rank=2).steps(nothing, np.random.default_rng(0)), 5)
     assert np.isfinite(step.model.items).all() and not step.model.users[:, :-1].any()
-
-
-@pytest.mark.parametrize(("items", "comparisons"), [(8, 150), (50, 20)])  # whichever of the two is the smaller
-def test_the_cost_of_a_user_has_the_derivatives_of_finite_differences(items, comparisons):
-    rng = np.random.default_rng(0)
-    better = rng.integers(0, items, comparisons)
-    worse = (better + rng.integers(1, items, comparisons)) % items
-    cost = _OfUser(rng.standard_normal((items, 4)), rng.standard_normal(items), better, worse, 0.7, BY_NAME["logistic"])
-    x, length = rng.standard_normal(4), 1e-5
-    gradient, curvature = cost.derivatives(x)
-    ends = [[x + sign * length * unit for sign in (1, -1)] for unit in np.eye(4)]
-    slopes = [(cost.value(above) - cost.value(below)) / (2 * length) for above, below in ends]
-    np.testing.assert_allclose(gradient, slopes, atol=1e-7)
-    curves = [(cost.derivatives(above)[0] - cost.derivatives(below)[0]) / (2 * length) for above, below in ends]
-    np.testing.assert_allclose(curvature, curves, atol=1e-7)
