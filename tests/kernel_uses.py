@@ -15,6 +15,7 @@ from rankbench.data.views import Ratings, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.kernels import build_info, level
 from rankbench.kernels.models import gram, scoring
+from rankbench.kernels.shared.powers import exponentials
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import cofirank
 from rankbench.methods.isotonic import OrderGraphs, project_blocks
@@ -249,6 +250,11 @@ def newcomers(ratings: Ratings, rng: np.random.Generator) -> None:
             continue
 
 
+def powers(ratings: Ratings, rng: np.random.Generator) -> None:
+    """Powers of e, which other kernels compute inside."""
+    exponentials(values=ratings.values, less=3.0, out=np.empty(len(ratings)))
+
+
 OTHERS: tuple[Use, ...] = (
     metrics,
     splits,
@@ -261,5 +267,6 @@ OTHERS: tuple[Use, ...] = (
     bundles,
     withheld,
     newcomers,
+    powers,
 )
 USES: tuple[Use, ...] = (*map(_training, SETTINGS), *OTHERS)

@@ -10,7 +10,7 @@ enough for H0. A user is worked on by one thread, so that no bit depends on the 
 """
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport NAN, exp, fabs, isfinite, log, sqrt
+from libc.math cimport NAN, fabs, isfinite, log, sqrt
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
@@ -25,6 +25,7 @@ from rankbench.kernels.shared.lanes cimport LANES, Beyond, dot, dot_rows, read_a
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, curvature_of, known_loss
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.powers cimport powers
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
@@ -323,8 +324,8 @@ cdef double _pair_loss(const Problem *problem, Memory *memory) noexcept nogil:
         memory.by_powers = high - low <= WIDEST
     if not memory.by_powers:
         return evaluate(&problem.task, memory.scores, memory.windows, memory.degree, memory.slope, &memory.pairs)
+    powers(memory.scores, 0.5 * (low + high), n, memory.powers)
     for i in range(n):
-        memory.powers[i] = exp(memory.scores[i] - 0.5 * (low + high))
         memory.slope[i] = memory.degree[i] = 0.0
     return _listed_by_powers(&problem.task, memory.powers, memory.slope, memory.degree)
 
@@ -355,8 +356,7 @@ cdef double _choice_loss(const Problem *problem, Memory *memory) noexcept nogil:
     cdef double top = memory.scores[0], whole, mean = 0.0, share = 1.0 / <double> problem.count
     for i in range(n):
         top = max(top, memory.scores[i])
-    for i in range(n):
-        memory.degree[i] = exp(memory.scores[i] - top)
+    powers(memory.scores, top, n, memory.degree)
     whole = total(memory.degree, n)
     for i in range(n):
         memory.degree[i] /= whole

@@ -9,13 +9,14 @@
 # scores lie apart: about 30 nodes give all digits. Where there are more positives than that, nodes meet the rivals in
 # their place, each with a weight, and the positives' sums are read off the polynomial through the nodes' sums.
 
-from libc.math cimport cos, exp, log, sqrt
+from libc.math cimport cos, log, sqrt
 from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, floats
 from rankbench.kernels.shared.lanes cimport dot_any, total
 from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, Parabola, parabola_of
+from rankbench.kernels.shared.powers cimport powers
 
 cdef enum:
     BLOCK = 16  # rivals at a time
@@ -173,8 +174,7 @@ cdef inline double _by_powers(
     cdef const int32_t *own = rivals.own
     cdef Py_ssize_t k, n = rivals.n, whole = (n + BLOCK - 1) // BLOCK * BLOCK, count = rivals.count, n_nodes
     cdef double found = 0.0
-    for k in range(n):
-        use.powers[k] = exp(rivals.scores[k] - middle)
+    powers(rivals.scores, middle, n, use.powers)
     for k in range(n, whole):
         use.powers[k] = 0.0
     for k in range(count):
@@ -238,8 +238,7 @@ cdef inline Py_ssize_t _choose_nodes(Nodes *own, Py_ssize_t count, Nodes *nodes)
         for k in range(lanes):
             nodes.scores[k] = own.scores[k] if k < n else 0.0
             nodes.weights[k] = 1.0 if k < n else 0.0
-    for k in range(lanes):
-        nodes.powers[k] = exp(nodes.scores[k])
+    powers(nodes.scores, 0.0, lanes, nodes.powers)
     return lanes
 
 
