@@ -330,16 +330,16 @@ cdef double _pair_loss(const Problem *problem, Memory *memory) noexcept nogil:
     return _listed_by_powers(&problem.task, memory.powers, memory.slope, memory.degree)
 
 
-cdef double _listed_by_powers(const Task *task, const double *powers, double *slope, double *degree) noexcept nogil:
+cdef double _listed_by_powers(const Task *task, const double *power, double *slope, double *degree) noexcept nogil:
     """The logistic loss of a list of pairs, of powers of their scores: see rivals.pxd."""
     cdef Py_ssize_t pair, better, worse
     cdef double loss = 0.0, product = 1.0, both, share, curvature
     for pair in range(task.pairs):
         better, worse = task.better[pair], task.worse[pair]
-        both = powers[better] + powers[worse]
-        share = powers[worse] / both
-        curvature = 0.5 * share * (powers[better] / both)
-        product *= powers[better] / both
+        both = power[better] + power[worse]
+        share = power[worse] / both
+        curvature = 0.5 * share * (power[better] / both)
+        product *= power[better] / both
         if product < 1e-200:
             loss -= log(product)
             product = 1.0
