@@ -1,7 +1,7 @@
 # Powers of e, four at a time: the C library has one at a time, which takes three times as long.
 #
-# With x = k ln 2 + r, |r| <= ln(2) / 2, e^x = 2^k e^r. The power of r is its Taylor series up to r^13, whose error is below
-# 1e-17; the result is within two units in the last place. Additions and products alone give the same bits everywhere.
+# With x = k ln 2 + r, |r| <= ln(2) / 2, e^x = 2^k e^r. The power of r is its Taylor series up to r^13, whose error is
+# below 1e-17; the result is within two units in the last place. Sums and products alone give the same bits everywhere.
 # Below -708 the power is that of -708, 3e-308, and above 709 that of 709.
 
 cdef extern from *:
