@@ -126,7 +126,7 @@ BOUNDS = {  # a call, its argument's name and limits
     "block": (swept, "block", 1, LIMIT),
     "rounds": (lambda n: svrank.PairProblem(C=1.0, eps=0.1, tolerance=0.1, rounds=n), "rounds", 1, LIMIT),
     "unrated items": (unrated, "n_items", 5, LIMIT),
-    "negatives": (negatives, "n_items", 3, LIMIT),
+    "negatives": (negatives, "n_items", 5, LIMIT),
     "lists": (listed, "k", 1, 2**63 - 1),
 }
 
