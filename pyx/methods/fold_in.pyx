@@ -21,7 +21,7 @@ from rankbench.kernels.methods.rivals cimport BLOCK, WIDEST, RivalMemory, Rivals
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport add_gram, factor_positive, multiply, multiply_from_left, solve_factored
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.lanes cimport LANES, Beyond, dot, dot_rows, read_ahead, sum_above, total
+from rankbench.kernels.shared.lanes cimport LANES, Beyond, dot, dot_rows, read_ahead, sum_above, sum_rows, total
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, curvature_of, known_loss
 from rankbench.kernels.shared.parallel cimport team, thread_id
@@ -306,7 +306,7 @@ cdef double _evaluate(const Problem *problem, const double *x, double *gradient,
         loss = rivals_loss(&of_user, memory.slope, memory.degree, &memory.rivals)
     else:
         loss = _choice_loss(problem, memory)
-    _rows_transposed_times(problem.vectors, n, rank, memory.slope, gradient)
+    sum_rows(memory.slope, problem.vectors, n, rank, gradient)
     for k in range(rank):
         gradient[k] = factor * gradient[k] + problem.lam * x[k]
     return problem.weight * loss + 0.5 * problem.lam * dot(x, x, rank)
@@ -589,23 +589,3 @@ cdef double _rounding(const Problem *problem, double value, Memory *memory) noex
         for i in range(problem.n):
             terms += memory.degree[i] * memory.scores[i] * memory.scores[i]
     return _ROUNDING * (fabs(value) + problem.weight * terms)
-
-
-cdef inline void _rows_transposed_times(
-    const double *rows, Py_ssize_t n, Py_ssize_t rank, const double *x, double *out
-) noexcept nogil:
-    """out = V^T x, four rows at a time."""
-    cdef Py_ssize_t i, k, whole = n - n % 4
-    cdef const double *row = rows
-    cdef double a, b, c, d
-    memset(out, 0, rank * sizeof(double))
-    for i in range(0, whole, 4):
-        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for k in range(rank):
-            out[k] += (a * row[k] + b * row[rank + k]) + (c * row[2 * rank + k] + d * row[3 * rank + k])
-        row += 4 * rank
-    for i in range(whole, n):
-        a = x[i]
-        for k in range(rank):
-            out[k] += a * row[k]
-        row += rank

@@ -172,6 +172,27 @@ cdef inline void dot_rows_at(
         out[row] = dot(x, rows + at[row] * n, n)
 
 
+cdef inline void sum_rows(
+    const double *x, const double *rows, Py_ssize_t count, Py_ssize_t n, double *out
+) noexcept nogil:
+    """out = sum_i x_i row_i over `count` rows of n numbers, four rows at a time."""
+    cdef Py_ssize_t i, k, whole = count - count % 4
+    cdef const double *row = rows
+    cdef double a, b, c, d
+    for k in range(n):
+        out[k] = 0.0
+    for i in range(0, whole, 4):
+        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
+        for k in range(n):
+            out[k] += (a * row[k] + b * row[n + k]) + (c * row[2 * n + k] + d * row[3 * n + k])
+        row += 4 * n
+    for i in range(whole, count):
+        a = x[i]
+        for k in range(n):
+            out[k] += a * row[k]
+        row += n
+
+
 cdef inline double dot_difference(
     const double *x, const double *y, const double *z, Py_ssize_t n
 ) noexcept nogil:

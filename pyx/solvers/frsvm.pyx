@@ -18,7 +18,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
-from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at, fetch, read_ahead
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at, fetch, read_ahead, sum_rows
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
@@ -283,7 +283,7 @@ cdef void _fit_task(
         for k in range(rank):
             rows[i * rank + k] = factors[items[i] * rank + k]
     in_order(memory.windows.order, n)
-    _rows_times(memory.rows, n, rank, user, memory.q)
+    dot_rows(user, memory.rows, n, rank, memory.q)
     loss = evaluate(&problem.task, memory.q, memory.windows, memory.degree, memory.slope, &memory.pairs)
     for _step in range(settings.steps):
         _gradient(&problem, memory.slope, user, memory.rows, memory.gradient)
@@ -298,7 +298,7 @@ cdef inline void _gradient(
     """out = start + 2 C R^T slope"""
     cdef Py_ssize_t k
     cdef double factor = 2.0 * problem.settings.C
-    _rows_transposed_times(rows, problem.task.n, problem.rank, slope, out)
+    sum_rows(slope, rows, problem.task.n, problem.rank, out)
     for k in range(problem.rank):
         out[k] = start[k] + factor * out[k]
 
@@ -322,7 +322,7 @@ cdef void _conjugate_gradients(const Problem *problem, Memory *memory) noexcept 
     for _turn in range(problem.settings.cg):
         if size <= enough:
             return
-        _rows_times(own.rows, n, rank, own.p, own.change)
+        dot_rows(own.p, own.rows, n, rank, own.change)
         curve(&problem.task, own.q, own.windows, own.degree, own.change, own.product, &own.pairs)
         _gradient(problem, own.product, own.p, own.rows, own.curved)
         length = size / dot(own.p, own.curved, rank)
@@ -364,31 +364,3 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
             return True
         length *= 0.5
     return False
-
-
-cdef inline void _rows_times(
-    const double *rows, Py_ssize_t n, Py_ssize_t rank, const double *x, double *out
-) noexcept nogil:
-    """out = R x"""
-    dot_rows(x, rows, n, rank, out)
-
-
-cdef inline void _rows_transposed_times(
-    const double *rows, Py_ssize_t n, Py_ssize_t rank, const double *x, double *out
-) noexcept nogil:
-    """out = R^T x, four rows at a time."""
-    cdef Py_ssize_t i, k, whole = n - n % 4
-    cdef const double *row = rows
-    cdef double a, b, c, d
-    for k in range(rank):
-        out[k] = 0.0
-    for i in range(0, whole, 4):
-        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for k in range(rank):
-            out[k] += (a * row[k] + b * row[rank + k]) + (c * row[2 * rank + k] + d * row[3 * rank + k])
-        row += 4 * rank
-    for i in range(whole, n):
-        a = x[i]
-        for k in range(rank):
-            out[k] += a * row[k]
-        row += rank
