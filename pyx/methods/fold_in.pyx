@@ -553,7 +553,8 @@ cdef double _find_direction(Py_ssize_t kept, Py_ssize_t rank, Memory *memory) no
 cdef bint _move(const Problem *problem, double *x, double *value, Py_ssize_t kept, Memory *memory) noexcept nogil:
     """Halve the step until the objective falls as Armijo asks, and take it; false if no step is left.
 
-    Near the minimum the value says nothing any more: there it may stay as it is, if the slope along the step halves.
+    Near the minimum the value says nothing any more: there it may stay as it is, if at the step's end the function does
+    not rise along it by half as much as it fell at its start. Where it still falls, it has fallen, being convex.
     """
     cdef Py_ssize_t k, rank = problem.rank
     cdef int _halving
@@ -566,7 +567,7 @@ cdef bint _move(const Problem *problem, double *x, double *value, Py_ssize_t kep
         trial = _evaluate(problem, memory.trial, memory.trial_gradient, memory)
         if sufficient(trial, value[0], length, slope) or (
             trial <= value[0] + _rounding(problem, value[0], memory)
-            and fabs(dot(memory.trial_gradient, memory.direction, rank)) <= -0.5 * slope
+            and dot(memory.trial_gradient, memory.direction, rank) <= -0.5 * slope
         ):
             for k in range(rank):
                 step[k] = memory.trial[k] - x[k]

