@@ -46,6 +46,7 @@ cdef enum Kind:
 cdef double _ENOUGH = 1e-17  # of lam |x|^2: a step that is shorter, squared and measured by H0, is the last one
 cdef double _MOST = 0.999  # of the sum of the second derivatives that H0 over a catalogue consists of
 cdef double _FAR = 0.01  # of |x|^2: how far x must go, squared, before another H0 is worth its while
+cdef double _TRACE = 1e-14  # of the sum of H0's diagonal
 cdef double _ROUNDING = 1e-13  # of the terms of a sum
 
 cdef struct Problem:
@@ -276,8 +277,7 @@ cdef void _minimize(const Problem *problem, double *x, Memory *memory) noexcept 
     for _step in range(_STEPS):
         squared = _find_direction(kept, rank, memory)
         if kept == _KEPT or (kept > 0 and squared > problem.stale * before and _is_old(problem, x, memory)):
-            if not _make_matrix(problem, x, memory):
-                return
+            _make_matrix(problem, x, memory)
             kept = 0
             squared = _find_direction(kept, rank, memory)
         if squared <= _ENOUGH * problem.lam * dot(x, x, rank):
@@ -377,15 +377,18 @@ cdef bint _is_old(const Problem *problem, const double *x, Memory *memory) noexc
 
 
 cdef bint _make_matrix(const Problem *problem, const double *x, Memory *memory) noexcept nogil:
-    """H0 at x as its Cholesky factor; false if it has none."""
+    """H0 at x as its Cholesky factor; false if it has none. A trace of it on the diagonal outweighs rounding."""
     cdef Py_ssize_t k, rank = problem.rank
+    cdef double trace = 0.0
     memcpy(memory.made_at, x, rank * sizeof(double))
     if problem.kind == _PAIRS:
         _curve_pairs(problem, memory)
     else:
         _curve_catalogue(problem, memory)
     for k in range(rank):
-        memory.matrix[k * rank + k] += problem.lam
+        trace += memory.matrix[k * rank + k]
+    for k in range(rank):
+        memory.matrix[k * rank + k] += problem.lam + _TRACE * trace
     return factor_positive(memory.matrix, <int> rank) == 0
 
 

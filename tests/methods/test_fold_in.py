@@ -150,6 +150,19 @@ def test_hundreds_of_steps_are_remembered_thirty_at_a_time():
     assert np.abs(np.linalg.solve(curvature, gradient)).max() < 1e-8 * np.abs(found).max()
 
 
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("lam", [3e-7, 1e-12, 1e-200])
+def test_a_penalty_that_rounding_drowns_leaves_a_vector_that_orders_all_pairs(listed, lam):
+    rng = np.random.default_rng(2)
+    items, offsets = catalogue(rng, 9, 17, 0.2)[0], np.zeros(9)
+    ratings = Ratings(np.array([0, 9]), np.arange(9), np.arange(9.0), 9)
+    found = fitted_pairs(ratings, listed, Loss.SQUARED_HINGE, items, offsets, 700.0, lam)[0]
+    np.testing.assert_array_less(0.999, np.diff(items @ found))
+    own = np.array([2, 5], np.int32)
+    found = fitted_positives(partial(fold_in.rivals, loss=Loss.SQUARED_HINGE), own, items, offsets, lam)
+    assert np.delete(items @ found, own).max() < (items @ found)[own].min() - 0.99
+
+
 def test_of_many_items_that_are_all_alike_some_stand_for_all():
     rng = np.random.default_rng(1)
     items, own = rng.standard_normal((6000, 4)), np.arange(5, dtype=np.int32)
