@@ -36,8 +36,7 @@ def _bpr(share: float, rank: int) -> Ready:
         "pyx/methods/rotation.pyx: bucket": n,
         "pyx/solvers/sgd.pyx: rounds_pass": n,
     }
-    sizes = {"rank": width, "per_user": n / train.n_users}
-    return Ready(call, n, counts, sizes, 20 * n, DOUBLE * (width + 1) * train.n_items, 4 * n / train.n_users)
+    return Ready(call, n, counts, {"rank": width}, 20 * n, DOUBLE * (width + 1) * train.n_items)
 
 
 def _part(rank: int, schedule: str, share: float) -> Part:

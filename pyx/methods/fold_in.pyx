@@ -33,8 +33,8 @@ cdef enum:
     _STEPS = 500  # of a user, at most
     _HALVINGS = 30  # of a step, at most
     _KEPT = 30  # steps that the matrix of second derivatives is corrected by, at most
-    _HEAVY = 448  # items that make up H0 over a catalogue, at most
-    _SAMPLED = 250  # if there are many more, because all are alike
+    _HEAVY = 448  # items that make up H0 over a catalogue, or up to twice as many where some are alike
+    _SAMPLED = 250  # of still more that are alike: so many, evenly spread, stand for all
     _BISECTIONS = 16  # to find the items with most of the second derivatives
     _AHEAD = 4  # rows that are on their way while one is copied
 
@@ -43,7 +43,7 @@ cdef enum Kind:
     _RIVALS
     _CHOICES
 
-cdef double _ENOUGH = 1e-17  # of lam |x|^2: a step that is shorter, squared and measured by H0, is the last one
+cdef double _ENOUGH = 1e-17  # of lam |x|^2: a step d with d' H0 d below it is the last one
 cdef double _MOST = 0.999  # of the sum of the second derivatives that H0 over a catalogue consists of
 cdef double _FAR = 0.01  # of |x|^2: how far x must go, squared, before another H0 is worth its while
 cdef double _TRACE = 1e-14  # of the sum of H0's diagonal
@@ -449,7 +449,7 @@ cdef inline void _add_difference(
 cdef void _curve_catalogue(const Problem *problem, Memory *memory) noexcept nogil:
     """matrix ~ the sum of degree v v^T less what the items have in common, from the items with the largest degrees.
 
-    Of more than _HEAVY items every second, third ... stands for its neighbours. The degrees of the others count as if
+    Where very many are alike, every second, third ... stands for its neighbours. The degrees of the others count as if
     their vectors pointed everywhere alike. A softmax has m m^T in common, the mean of v; pairs of positives and
     rivals have (a c^T + c a^T) / T, the sums of degree v over both sides and the sum of degrees of either: as if a
     pair's second derivative were the product of its items' degrees over T. All this is positive semidefinite.

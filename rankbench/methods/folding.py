@@ -64,14 +64,14 @@ def _split(items: Floats, biased: bool) -> tuple[Floats, Floats]:
 def check_curved(loss: Loss) -> None:
     """Raise an error for a loss that is not curved wherever a pair costs something."""
     if loss not in CURVED:
-        problem = f"fold_in takes Newton steps, which need more curvature than loss={NAMES[loss]} has"
+        problem = f"fold_in needs second derivatives, and those of loss={NAMES[loss]} are 0 for pairs far out of order"
         raise UserError(problem, remedy="train with loss=squared-hinge")
 
 
 def users_of_pairs(
     known: FeatureFactors | Factors, view: View, loss: Loss, C: float, threads: int, *, biased: bool = False
 ) -> tuple[Floats, Flags]:
-    """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to rounding, and who has a pair.
+    """Each user's minimum of C sum of the losses of their pairs + 1/2 |u|^2, to eight digits, and who has a pair.
 
     With `biased` the last number of an item's vector is added to its scores.
     """
