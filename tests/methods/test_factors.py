@@ -23,3 +23,14 @@ def test_rows_for_kernels_begin_at_a_cache_line(n, rank):
         assert rows.shape == (n, whole_lanes(rank, 32 // rows.itemsize)) and rows.flags.c_contiguous
         assert n == 0 or rows.ctypes.data % 64 == 0
     assert not zero_rows(n, rank).any() and zero_rows(n, rank).dtype == np.float64
+
+
+def test_factors_are_copied_unless_kernels_take_them_as_they_are():
+    whole = zero_rows(5, 8)
+    assert padded(whole) is whole
+    shifted = np.zeros(5 * 8 + 1)[1:].reshape(5, 8)
+    others = (whole[:, :7], whole.astype(np.float32), np.asfortranarray(whole), shifted, zero_rows(9, 8)[::2])
+    for given in others:
+        found = padded(given)
+        assert found.ctypes.data % 64 == 0
+        assert (found.dtype, found.shape, found.flags.c_contiguous) == (np.float64, (len(given), 8), True)
