@@ -29,7 +29,7 @@ def test_factors_are_copied_unless_kernels_take_them_as_they_are():
     whole = zero_rows(5, 8)
     assert padded(whole) is whole
     shifted = np.zeros(5 * 8 + 1)[1:].reshape(5, 8)
-    others = (whole[:, :7], whole.astype(np.float32), np.asfortranarray(whole), shifted, zero_rows(9, 8)[::2])
+    others = (whole[:, :7], zero_rows(5, 4).view(np.float32), np.asfortranarray(whole), shifted, zero_rows(9, 8)[::2])
     for given in others:
         found = padded(given)
         assert found.ctypes.data % 64 == 0

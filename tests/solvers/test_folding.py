@@ -172,6 +172,12 @@ def test_users_without_a_known_rating_are_told_nothing(solver, data):
     assert (np.isnan(scores) | (scores == 0)).all()
 
 
+@pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, BPR | Softmax)], ids=repr)
+def test_users_without_any_rating_score_nan(solver, data):
+    scores = solver.fold_in(model_at(solver, data, 2), data).score_all(np.arange(data.n_users))
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), np.arange(data.n_users) == 13)
+
+
 def test_other_models_and_catalogues_are_refused(data):
     solver, wrong = MF(rank=3), ItemScores(np.zeros(data.n_items))
     with pytest.raises(UserError, match="the model is a ItemScores, and the solver makes Factors; fit it again"):
@@ -184,7 +190,6 @@ def test_other_models_and_catalogues_are_refused(data):
             one.fold_in(model_at(one, data, 2), Ratings(np.array([0, 0]), np.array([], int), np.array([]), 5))
 
 
-@pytest.mark.trust
 @pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, OF_PAIRS)], ids=repr)
 @pytest.mark.parametrize("listed", [False, True])
 def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, listed, data):
