@@ -44,6 +44,7 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "metrics/evaluation",
     "models/scoring",
     "solvers/altsvm",
+    "solvers/cofirank",
     "solvers/frsvm",
     "solvers/robirank",
     "solvers/sgd",

@@ -13,18 +13,21 @@ import numpy as np
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
-from rankbench.kernels.shared.lanes cimport dot_any
+from rankbench.kernels.shared.lanes cimport dot, dot_any, dot_rows, sum_rows
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 from rankbench.kernels.solvers.assignment cimport Assignment, best_places, lay_out_assignment
-from rankbench.kernels.solvers.bundle cimport Planes, weigh_planes
+from rankbench.kernels.solvers.bundle cimport Planes, Support, lay_out_support, weigh_planes
 
 cdef double _HUGE = 1e100  # scores up to here have finite sums and products with weights
+
+cdef enum:
+    IN_VAIN = 20  # planes that neither raise the bound nor lower the objective
 
 cpdef enum Loss:
     NDCG
@@ -57,12 +60,12 @@ cdef struct Memory:
     double *f  # scores of the user's items
     double *slopes
     double *counts  # per level of rating
-    double *rows  # the vectors of the user's items
+    double *rows  # the vectors of the user's items, with zeros behind them as far as lanes go; so are planes and point
     double *planes
     double *products  # of planes
     double *offsets
     double *beta  # weights of the planes
-    double *spare
+    Support support
     double *point  # where the loss is looked at
     int32_t *places
     int32_t *order
@@ -215,9 +218,13 @@ def weigh(
     """Optimise the weights of the planes in `beta`; the dual's value, a lower bound of the objective."""
     if min(products.shape[0], products.shape[1], beta.shape[0]) < offsets.shape[0]:
         raise ValueError(f"there must be room for {offsets.shape[0]} planes in products and beta")
-    cdef double[::1] spare = np.empty(max(1, offsets.shape[0]))
-    cdef Planes planes = Planes(offsets.shape[0], &products[0, 0], products.shape[1], &offsets[0], lam)
-    return weigh_planes(&planes, tolerance, &beta[0], &spare[0])
+    cdef Planes planes = Planes(offsets.shape[0], &products[0, 0], products.shape[1], &offsets[0], 1.0 / lam)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Support support = lay_out_support(&arena, planes.n)
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    arena = scratch.share(0)
+    support = lay_out_support(&arena, planes.n)
+    return weigh_planes(&planes, tolerance, &beta[0], &support)
 
 
 cdef int _check_ranks(const double[:, ::1] users, const double[:, ::1] factors) except -1:
@@ -238,15 +245,20 @@ cdef inline User _of_user(Problem problem, Py_ssize_t user) noexcept nogil:
 
 cdef Memory _lay_out(Arena *arena, Problem problem, Py_ssize_t rank, Py_ssize_t planes) noexcept nogil:
     """Room for the user with the most rows, and for so many planes."""
-    cdef Py_ssize_t n = problem.longest
+    cdef Py_ssize_t n = problem.longest, width = _in_lanes(rank)
     return Memory(
         lay_out_assignment(
             arena, n, first_value(problem.weights), first_value(problem.discounts), problem.discounts.shape[0]
         ),
-        floats(arena, n), floats(arena, n), floats(arena, n + 1), floats(arena, rank * n), floats(arena, planes * rank),
-        floats(arena, planes * planes), floats(arena, planes), floats(arena, planes), floats(arena, planes),
-        floats(arena, rank), ints(arena, n), ints(arena, n), ints(arena, n),
+        floats(arena, n), floats(arena, n), floats(arena, n + 1), floats(arena, width * n), floats(arena, planes * width),
+        floats(arena, planes * planes), floats(arena, planes), floats(arena, planes), lay_out_support(arena, planes),
+        floats(arena, width), ints(arena, n), ints(arena, n), ints(arena, n),
     )
+
+
+cdef inline Py_ssize_t _in_lanes(Py_ssize_t rank) noexcept nogil:
+    """The rank, or the next multiple of 4."""
+    return rank + 3 - (rank + 3) % 4
 
 
 # ---- losses ----
@@ -361,56 +373,55 @@ cdef double _regression(User user, Memory *own, double *slopes) noexcept nogil:
 cdef Found _bundle(User user, double *u, const double *factors, Search search, Memory *own) noexcept nogil:
     """Move u to the point of least objective that is found; that objective, and its duality gap.
 
-    Each turn adds a plane where the maximum of the planes plus lam/2 |w|^2 has its minimum.
-    Invariant: the planes lie below the loss, so the dual's value, `bound`, lies below the minimum; u is the best
-    point seen, and `best` its objective.
+    Each turn adds a plane where the maximum of the planes plus lam/2 |w|^2 has its minimum, until the gap is small
+    enough, or rounding keeps it.
+    Invariant: the planes lie below the loss, so the highest value of the dual, `bound`, lies below the minimum; u is
+    the best point seen, and `best` its objective.
     """
     cdef double value, best, bound = -INFINITY
-    cdef Py_ssize_t rank = search.rank, k, t
-    cdef Planes planes = Planes(1, own.products, search.most_planes, own.offsets, search.lam)
+    cdef Py_ssize_t rank = search.rank, width = _in_lanes(rank), k, t, in_vain = 0
+    cdef Planes planes = Planes(1, own.products, search.most_planes, own.offsets, 1.0 / search.lam)
     for t in range(user.n):
-        for k in range(rank):
-            own.rows[t * rank + k] = factors[user.items[t] * rank + k]
-    for k in range(rank):
-        own.point[k] = u[k]
-    own.beta[0] = 1.0
+        memset(own.rows + t * width, 0, width * sizeof(double))
+        memcpy(own.rows + t * width, factors + user.items[t] * rank, rank * sizeof(double))
+    memset(own.point, 0, width * sizeof(double))
+    memcpy(own.point, u, rank * sizeof(double))
+    own.beta[0], own.support.n = 1.0, 0
     best = _add_plane(user, search, 0, own)
     while True:
-        bound = weigh_planes(
-            &planes, 0.1 * max(search.tolerance * fabs(best), min(fabs(best), best - bound)), own.beta, own.spare
+        value = weigh_planes(
+            &planes, 0.1 * max(search.tolerance * fabs(best), min(fabs(best), best - bound)), own.beta, &own.support
         )
-        if best - bound <= search.tolerance * fabs(best) or planes.n == search.most_planes:
+        if value > bound:
+            bound = value
+            in_vain = 0
+        if best - bound <= search.tolerance * fabs(best) or planes.n == search.most_planes or in_vain == IN_VAIN:
             break
-        for k in range(rank):
-            own.point[k] = 0.0
-            for t in range(planes.n):
-                own.point[k] -= own.beta[t] * own.planes[t * rank + k] / search.lam
+        sum_rows(own.beta, own.planes, planes.n, width, own.point)
+        for k in range(width):
+            own.point[k] /= -search.lam
         value = _add_plane(user, search, planes.n, own)
         own.beta[planes.n] = 0.0
         planes.n += 1
+        in_vain += 1
         if value < best:
             best = value
-            for k in range(rank):
-                u[k] = own.point[k]
+            in_vain = 0
+            memcpy(u, own.point, rank * sizeof(double))
     return Found(best, max(0.0, best - bound))
 
 
 cdef double _add_plane(User user, Search search, Py_ssize_t at, Memory *own) noexcept nogil:
     """Add the plane that touches the loss at the point, with its products with those before; the objective there."""
-    cdef Py_ssize_t rank = search.rank, stride = search.most_planes
-    cdef double *plane = own.planes + at * rank
+    cdef Py_ssize_t width = _in_lanes(search.rank), stride = search.most_planes, t
+    cdef double *plane = own.planes + at * width
+    cdef double *products = own.products + at * stride
     cdef double value
-    cdef Py_ssize_t j, k, t
-    for j in range(user.n):
-        own.f[j] = dot_any(own.point, own.rows + j * rank, rank)
+    dot_rows(own.point, own.rows, user.n, width, own.f)
     value = _loss(user, own, own.slopes)
-    for k in range(rank):
-        plane[k] = 0.0
-    for j in range(user.n):
-        for k in range(rank):
-            plane[k] += own.slopes[j] * own.rows[j * rank + k]
-    own.offsets[at] = value - dot_any(plane, own.point, rank)
-    for t in range(at + 1):
-        own.products[at * stride + t] = dot_any(plane, own.planes + t * rank, rank)
-        own.products[t * stride + at] = own.products[at * stride + t]
-    return value + 0.5 * search.lam * dot_any(own.point, own.point, rank)
+    sum_rows(own.slopes, own.rows, user.n, width, plane)
+    own.offsets[at] = value - dot(plane, own.point, width)
+    dot_rows(plane, own.planes, at + 1, width, products)
+    for t in range(at):
+        own.products[t * stride + at] = products[t]
+    return value + 0.5 * search.lam * dot(own.point, own.point, width)

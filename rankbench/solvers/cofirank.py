@@ -14,7 +14,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
-from rankbench.methods.folding import vectors_of_items
+from rankbench.methods.folding import own, vectors_of_items, with_vectors
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
@@ -58,7 +58,7 @@ class CofiRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3  # users whose ratings are all equal score zero exactly, and not up to rounding
+    version: ClassVar = 4  # the weights of planes, and the order of scores that tie, are found another way
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each half: items, users, items, ...
@@ -94,14 +94,14 @@ class CofiRank(Checked):
 
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
         """The model of these users, each at the minimum of their half with the items' vectors as they are."""
-        items = vectors_of_items(model, ratings, self.rank)
-        rated = ratings.where(~np.isnan(items[:, 0])[ratings.items])
+        threads, items = checked_threads(threads), vectors_of_items(model, ratings, self.rank)
+        rated, vectors = with_vectors(own(model, Factors), ratings, threads)
         if self.loss == "ndcg" and (rated.values < 0).any():
             problem = "gains of negative ratings depend on the lowest rating of the training part, which is not known"
             raise UserError(problem, remedy="raise all ratings above 0 before training", subject="CofiRank")
-        found = Problem.of(rated, self.loss, self.k, self.lam, checked_threads(threads))
+        found = Problem.of(rated, self.loss, self.k, self.lam, threads)
         start = np.zeros((ratings.n_users, self.rank))
-        users = users_half(found, start, np.nan_to_num(items), _EXACT, _MOST_PLANES).point
+        users = users_half(found, start, vectors, _EXACT, _MOST_PLANES).point
         return Factors(_known(users, np.diff(rated.indptr) > 0), items)
 
 
