@@ -87,6 +87,36 @@ def test_the_ndcg_loss_is_the_best_assignment(n, k, scale):
     assert worth[np.arange(n), order].sum() == pytest.approx(best, rel=1e-11, abs=1e-12)
 
 
+@pytest.mark.parametrize("ties", ["none", "scores", "all worths"])
+def test_each_item_has_one_place_and_no_order_is_worth_more(ties):
+    rng = np.random.default_rng(7)
+    for n in (1, 2, 3, 7, 12, 20, 30) * 12:
+        k = int(rng.integers(1, n + 1))
+        weights, discounts, gains = weights_of(n), np.linspace(1, 0.1, k), rng.random(n)
+        scores = rng.standard_normal(n) * rng.choice([0.1, 1, 3])
+        if ties != "none":
+            scores, gains = np.round(scores, 1), rng.integers(0, 4, n) / 3
+        if ties == "all worths":
+            weights, discounts = np.arange(n, 0, -1.0), np.arange(k, 0, -1.0) / 4
+        rows = SparseRows(indptr=np.array([0, n]), columns=np.arange(n, dtype=np.int32), values=gains)
+        problem = kernel.Problem(
+            loss=kernel.Loss.NDCG,
+            rows=rows,
+            anchors=np.zeros(n),
+            scales=np.zeros(1),
+            weights=weights,
+            discounts=discounts,
+        )
+        value, slopes = np.empty(1), np.empty(n)
+        user, items = np.ones((1, 1)), scores[:, None].copy()
+        kernel.losses(problem=problem, users=user, factors=items, out=value, slopes=slopes, threads=1)
+        worth = np.outer(weights, scores)
+        worth[:k] -= np.outer(discounts, gains)
+        best = worth[linear_sum_assignment(worth, maximize=True)].sum()
+        assert value[0] == pytest.approx(best, rel=1e-12, abs=1e-12)
+        np.testing.assert_array_equal(np.sort(slopes)[::-1], weights)
+
+
 @pytest.mark.parametrize("k", [1, 5, 10])
 def test_the_ndcg_loss_bounds_what_is_lost_in_ndcg(k):
     rng = np.random.default_rng(k)
@@ -180,6 +210,54 @@ def small() -> tuple[Ratings, Floats, Floats]:
     users, items = np.repeat(np.arange(6), [len(row) for row in rows]), np.concatenate(rows)
     view = Ratings.from_triples(users, items, rng.permutation(np.arange(len(items)) % 5 + 1.0), 6, 8)
     return view, rng.standard_normal((6, 2)), rng.standard_normal((8, 2))
+
+
+def weighed(slopes: Floats, offsets: Floats, lam: float, tolerance: float, start: Floats) -> tuple[Floats, float]:
+    """The weights of planes from a start, and the bound that they give."""
+    beta = start.copy()
+    products = slopes @ slopes.T
+    return beta, kernel.weigh(products=products, offsets=offsets, lam=lam, tolerance=tolerance, beta=beta)
+
+
+def start_of(n: int, first: int = 0) -> Floats:
+    return np.eye(n)[first]
+
+
+@pytest.mark.parametrize("kind", ["few", "more than numbers", "means of others", "twice", "far apart", "flat"])
+def test_the_weights_of_planes_are_those_of_a_quadratic_program(kind):
+    rng = np.random.default_rng(11)
+    for lam in (1e-3, 1.0, 1e3):
+        n, d = (5, 8) if kind == "few" else (25, 6)
+        slopes, offsets = rng.standard_normal((n, d)), rng.standard_normal(n)
+        if kind == "means of others":
+            shares = rng.dirichlet(np.ones(8), n - 8)
+            slopes[8:], offsets[8:] = shares @ slopes[:8], shares @ offsets[:8] + rng.normal(0, 0.1, n - 8)
+        if kind == "twice":
+            slopes[12:24], offsets[12:24] = slopes[:12], offsets[:12]
+        if kind == "far apart":
+            slopes *= 10.0 ** rng.uniform(-3, 3, (n, 1))
+        if kind == "flat":
+            slopes[:] = 0.0
+        expected = least_of_planes([list(zip(slopes, offsets, strict=True))], lam, np.ones(1))
+        for start in (start_of(n), start_of(n, n - 1), np.full(n, 1 / n)):
+            beta, bound = weighed(slopes, offsets, lam, 1e-9, start)
+            assert (beta >= 0).all() and beta.sum() == pytest.approx(1, abs=1e-12)
+            w = -slopes.T @ beta / lam
+            value = lam / 2 * w @ w + (slopes @ w + offsets).max()
+            scale = max(1.0, abs(value), lam / 2 * w @ w)
+            assert bound == pytest.approx(offsets @ beta - lam / 2 * w @ w, abs=1e-11 * scale)
+            assert value - bound <= 2e-9 * scale
+            assert value == pytest.approx(expected, abs=1e-6 * scale)
+
+
+def test_weights_go_on_from_where_they_were():
+    rng = np.random.default_rng(3)
+    slopes, offsets = rng.standard_normal((30, 5)), rng.standard_normal(30)
+    beta, bound = weighed(slopes, offsets, 0.1, 1e-10, start_of(30))
+    assert 1 < (beta > 0).sum() <= 6  # no more than one above the length of the slopes
+    again, same = weighed(slopes, offsets, 0.1, 1e-10, beta)
+    np.testing.assert_array_equal(again, beta)
+    assert same == pytest.approx(bound, rel=1e-13)
 
 
 @pytest.mark.parametrize("loss", ["ndcg", "ordinal"])
