@@ -74,14 +74,6 @@ double operate(const double *start, int64_t times) {
 }
 int64_t operations(void) { return 24 * LANES; }
 
-/* Follow `times` links, each in a line of its own: link i stands at next[8 i]. */
-double chase(const int64_t *next, int64_t times) {
-    int64_t place = 0;
-    for (int64_t turn = 0; turn < times; turn++)
-        place = next[8 * place];
-    return (double)place;
-}
-
 /* Read a number from each of n lines in the given order, `times` times; no read waits for another. */
 double gather(const double *x, const int32_t *order, int64_t n, int64_t times) {
     double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
@@ -137,7 +129,7 @@ def _wider(level: str) -> list[str]:
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    for name in ("read_all", "triad", "operate", "chase", "gather", "exponentials"):
+    for name in ("read_all", "triad", "operate", "gather", "exponentials"):
         getattr(library, name).restype = ctypes.c_double
     library.operations.restype = ctypes.c_int64
     return library

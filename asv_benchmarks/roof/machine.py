@@ -1,4 +1,4 @@
-"""What this machine can do: bandwidth and latency of each cache level and of memory, flops, and calls of exp.
+"""What this machine can do: bandwidth and random lines of each cache level and of memory, flops, and calls of exp.
 
 The loops stand in loops.py. Each limit is measured for each level of instructions that the kernels are built for.
 """
@@ -17,13 +17,13 @@ from time import process_time
 import numpy as np
 from work import Amounts
 
-from rankbench.core.contract import Floats, Int32s, Int64s
+from rankbench.core.contract import Floats, Int32s
 from rankbench.kernels.level import BASELINE
 
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
 USUAL = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}  # where the system does not tell
 MEMORY = "memory"
-WHERE = ("bytes", "lines", "chained")  # kinds of work for which it matters where the data lies
+WHERE = ("bytes", "lines")  # kinds of work for which it matters where the data lies
 ANYWHERE = ("blas", "calls")  # kinds that do not depend on the level of our instructions
 _BEYOND = 128 << 20  # bytes that are beyond the caches, even where these are shared or unknown
 LINE = 64  # bytes of a cache line
@@ -62,9 +62,9 @@ class Machine:
         """The smallest cache that holds so many bytes, or memory."""
         return next((name for name, held in self.caches.items() if size <= held), MEMORY)
 
-    def limits(self, level: str, streamed: float, scattered: float, chased: float) -> Amounts:
-        """The limits of a kernel of this level, by the bytes that it streams through, picks lines from, and chases."""
-        near = {"bytes": streamed, "lines": scattered, "chained": chased}
+    def limits(self, level: str, streamed: float, scattered: float) -> Amounts:
+        """The limits of a kernel of this level, by the bytes that it streams through and picks lines from."""
+        near = {"bytes": streamed, "lines": scattered}
         found = {kind: self.rates[kind, level, self.place_of(size)] for kind, size in near.items()}
         return found | {"flops": self.rates["flops", level, ""]} | {kind: self.rates[kind, "", ""] for kind in ANYWHERE}
 
@@ -104,13 +104,6 @@ class Arena:
         lines = len(self.single) * 8 // LINE
         return np.random.default_rng(0).permutation(lines).astype(np.int32)
 
-    @cached_property
-    def links(self) -> Int64s:
-        """A ring through all lines, in the same order."""
-        links = np.zeros(len(self.single), np.int64)
-        links[self.order.astype(np.int64) * 8] = np.roll(self.order, -1)
-        return links
-
 
 @dataclass(frozen=True)
 class Meter:
@@ -144,14 +137,13 @@ class Meter:
         return Machine(self.caches, rates)
 
     def _place(self, library: ctypes.CDLL, arena: Arena) -> Amounts:
-        single, order, links, lines = arena.single, arena.order, arena.links, _count(len(arena.order))
+        single, order, lines = arena.single, arena.order, _count(len(arena.order))
         pointers, n = [_address(part) for part in arena.doubles], _count(len(arena.doubles[0]))
         read = self._rate(lambda times: library.read_all(_address(single), _count(len(single)), _count(times)))
         moved = self._rate(lambda times: library.triad(*pointers, n, _count(times)))
         picked = self._rate(lambda times: library.gather(_address(single), _address(order), lines, _count(times)))
-        chained = self._rate(lambda times: library.chase(_address(links), _count(times)))
         most = max(read * single.nbytes, moved * 24 * len(arena.doubles[0]))
-        return dict(zip(WHERE, (most, picked * len(order), chained), strict=True))
+        return dict(zip(WHERE, (most, picked * len(order)), strict=True))
 
     def _blas(self) -> float:
         """The flops per second of a product of matrices; the caller keeps BLAS on one thread."""
@@ -190,8 +182,7 @@ def described(machine: Machine) -> list[str]:
         if kind == "flops":
             lines.append(f"{level}: {rate / 1e9:.1f} Gflop/s without fused operations")
         if kind == "bytes":
-            picked, chained = (1e9 / rates[one, level, place] for one in ("lines", "chained"))
-            fast = f"{rate / 1e9:.1f} GB/s, a random line in {picked:.2f} ns, after another {chained:.1f} ns"
+            fast = f"{rate / 1e9:.1f} GB/s, a random line in {1e9 / rates['lines', level, place]:.2f} ns"
             lines.append(f"{level}: {held.get(place, place)}: {fast}")
     return lines
 

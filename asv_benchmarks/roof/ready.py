@@ -27,8 +27,7 @@ class Ready:
     """A call to measure, and how many units of each kind of work are in it, by the place of the formulas.
 
     A place is a file and a name there: "pyx/solvers/sgd.pyx: serial_pass". The working sets are in bytes: of what is
-    read and written one after the other, of the rows that single lines are picked from, and of what is searched, each
-    look waiting for the one before.
+    read and written one after the other, and of the rows that single lines are picked from.
     """
 
     call: Callable[[], object]
@@ -37,7 +36,6 @@ class Ready:
     sizes: Mapping[str, float]
     streamed: float
     scattered: float = 0.0
-    chased: float = 0.0
 
     @property
     def work(self) -> Amounts:

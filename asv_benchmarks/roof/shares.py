@@ -63,7 +63,7 @@ def lines(
 
 def roof_of(ready: Ready, machine: Machine) -> Roof:
     """The least time of a unit."""
-    limits = machine.limits(ready.level, ready.streamed, ready.scattered, ready.chased)
+    limits = machine.limits(ready.level, ready.streamed, ready.scattered)
     return roof(total([(ready.work, 1 / ready.units)]), limits)
 
 

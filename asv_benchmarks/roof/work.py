@@ -2,7 +2,7 @@
 
 The counts stand at the top of each kernel's file, one line for each kind of work:
 
-    # Roof of KERNEL[ AND WHICH PART], UNIT: E bytes; E flops[; E blas][; E lines][; E chained][; E calls].
+    # Roof of KERNEL[ AND WHICH PART], UNIT: E bytes; E flops[; E blas][; E lines][; E calls].
 
 Each E is a formula of the sizes of the problem, in Python. They mean, per unit of work:
 
@@ -10,7 +10,6 @@ Each E is a formula of the sizes of the problem, in Python. They mean, per unit 
 - flops: additions, multiplications, divisions and comparisons, by the kernel's own loops;
 - blas: the same inside BLAS and LAPACK, which use all instructions of the machine;
 - lines: cache lines at places that nobody foresees, which do not wait for each other;
-- chained: such lines that each wait for the one before;
 - calls: of the mathematical library: exp, log and the like.
 """
 
@@ -23,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LINE = re.compile(r"^# Roof of (?P<name>\w+(?: [\w ]+)?), an? [\w ]+: (?P<terms>[^:]+)\.$", re.M)
-KINDS = ("bytes", "flops", "blas", "lines", "chained", "calls")
+KINDS = ("bytes", "flops", "blas", "lines", "calls")
 Amounts = Mapping[str, float]  # by kind: of work, or of what a machine can do in a second
 Formulas = Mapping[str, str]  # by kind: of the work per unit, in terms of sizes
 
@@ -53,15 +52,14 @@ class Roof:
 def roof(work: Amounts, limits: Amounts) -> Roof:
     """The longest of moving the data, computing, and looking at lines here and there; each could hide the others.
 
-    The units that compute are the same for all flops and calls, so that their times are added. Bytes, lines and chained
-    lines per second are those of where the data of a case lies.
+    The units that compute are the same for all flops and calls, so that their times are added. Bytes and lines per
+    second are those of where the data of a case lies.
     """
     taken = {kind: work.get(kind, 0.0) / limits[kind] for kind in KINDS}
     times = {
         "bytes": taken["bytes"],
         "flops": taken["flops"] + taken["blas"] + taken["calls"],
         "lines": taken["lines"],
-        "latency": taken["chained"],
     }
     bound = max(times, key=times.__getitem__)
     return Roof(times[bound], bound)

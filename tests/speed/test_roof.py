@@ -40,7 +40,7 @@ def run(*words):
 # ---- the arithmetic ----
 
 
-LIMITS = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "chained": 1e6, "calls": 1e8}
+LIMITS = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "calls": 1e8}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,6 @@ LIMITS = {"bytes": 1e9, "flops": 2e9, "blas": 4e9, "lines": 1e7, "chained": 1e6,
         ({"bytes": 1e9, "flops": 8e9}, 4.0, "flops"),
         ({"bytes": 1e9, "flops": 2e9, "blas": 4e9, "calls": 1e8}, 3.0, "flops"),  # the same units do all of them
         ({"bytes": 1e9, "flops": 2e9, "lines": 2e7}, 2.0, "lines"),
-        ({"bytes": 1e9, "lines": 2e7, "chained": 5e6}, 5.0, "latency"),
     ],
 )
 def test_the_roof_is_the_longest_of_what_a_machine_can_do_side_by_side(roof, amounts, seconds, bound):
@@ -60,18 +59,14 @@ def test_the_roof_is_the_longest_of_what_a_machine_can_do_side_by_side(roof, amo
 
 def test_the_work_of_several_parts_is_added_up(roof):
     found = roof.work.total([({"bytes": 1, "flops": 2}, 2), ({"flops": 3, "lines": 4}, 1)])
-    assert found == {"bytes": 2, "flops": 7, "blas": 0, "lines": 4, "chained": 0, "calls": 0}
+    assert found == {"bytes": 2, "flops": 7, "blas": 0, "lines": 4, "calls": 0}
 
 
 def a_machine(roof, levels=("baseline",)):
     rates = {("flops", level, ""): 2e9 for level in levels} | {("blas", "", ""): 4e9, ("calls", "", ""): 1e8}
     for level in levels:
         for k, name in PLACES:
-            rates |= {
-                ("bytes", level, name): 1e9 / k,
-                ("lines", level, name): 1e8 / k,
-                ("chained", level, name): 1e7 / k,
-            }
+            rates |= {("bytes", level, name): 1e9 / k, ("lines", level, name): 1e8 / k}
     return roof.machine.Machine({"L1": 100, "L2": 1000}, rates)
 
 
@@ -84,16 +79,16 @@ def test_data_lies_in_the_smallest_cache_that_holds_it(roof):
 
 
 def test_each_kind_of_access_has_the_limits_of_where_its_own_data_lies(roof):
-    found = a_machine(roof).limits("baseline", streamed=2000, scattered=500, chased=50)
-    assert found == {"bytes": 0.25e9, "lines": 0.5e8, "chained": 1e7, "flops": 2e9, "blas": 4e9, "calls": 1e8}
+    found = a_machine(roof).limits("baseline", streamed=2000, scattered=500)
+    assert found == {"bytes": 0.25e9, "lines": 0.5e8, "flops": 2e9, "blas": 4e9, "calls": 1e8}
 
 
 def test_a_nearer_place_is_at_least_as_fast_as_one_beyond_it(roof):
     def place(*rates):
         return dict(zip(roof.machine.WHERE, rates, strict=True))
 
-    found = roof.machine.nearer_as_fast({"L1": place(9, 1, 3), "L2": place(5, 4, 2), "memory": place(7, 2, 1)})
-    assert found == {"L1": place(9, 4, 3), "L2": place(7, 4, 2), "memory": place(7, 2, 1)}
+    found = roof.machine.nearer_as_fast({"L1": place(9, 1), "L2": place(5, 4), "memory": place(7, 2)})
+    assert found == {"L1": place(9, 4), "L2": place(7, 4), "memory": place(7, 2)}
     assert list(found) == ["L1", "L2", "memory"]
 
 
@@ -125,7 +120,7 @@ def test_without_a_word_from_the_system_the_caches_are_usual_ones(roof, tmp_path
 
 def test_the_roof_is_that_of_one_unit(roof):
     work = {"bytes": 4e9, "flops": 2e9}
-    ready = SimpleNamespace(work=work, units=4, level="baseline", streamed=50, scattered=0, chased=0)
+    ready = SimpleNamespace(work=work, units=4, level="baseline", streamed=50, scattered=0)
     assert roof.shares.roof_of(ready, a_machine(roof)) == roof.work.Roof(1.0, "bytes")
 
 
