@@ -204,14 +204,14 @@ def _with_features(share: float, rank: int) -> Ready:
 @case(
     "cofirank rank 10, users' half",
     "rating and plane",
-    "160 instructions for 44 flops; rows are not padded to whole lanes",
+    "the rest of a plane: its weight among the others, and copies of the items' vectors",
 )
 def _cofirank_users(share: float) -> Ready:
     """A users' half with a fixed number of planes: no tolerance is reached by then."""
     train, rank, planes = ratings(share), 10, 5
     settings = CofiRank(rank, loss="regression")
     problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
-    users, items = (np.ascontiguousarray(factors(size, rank)[:, :rank]) for size in (train.n_users, train.n_items))
+    users, items = (factors(size, rank) for size in (train.n_users, train.n_items))
     units = planes * len(train)
     counts = {"pyx/solvers/cofirank.pyx: users_half": units}
     own = DOUBLE * rank * len(train) / train.n_users
@@ -221,14 +221,14 @@ def _cofirank_users(share: float) -> Ready:
 @case(
     "cofirank rank 10, a plane of the items' half",
     "rating",
-    "150 instructions for 44 flops; rows are not padded to whole lanes",
+    "slopes are gathered one by one, in the order of the users",
 )
 def _cofirank_items(share: float) -> Ready:
     """One look at the losses of all users and their slopes by the items, as each plane of an items' half needs."""
     train, rank = ratings(share), 10
     settings = CofiRank(rank, loss="regression")
     problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
-    users, items = (np.ascontiguousarray(factors(size, rank)[:, :rank]) for size in (train.n_users, train.n_items))
+    users, items = (factors(size, rank) for size in (train.n_users, train.n_items))
     n = len(train)
     counts = {"pyx/solvers/cofirank.pyx: losses": n, "pyx/solvers/cofirank.pyx: item_slopes": n}
     return Ready(

@@ -14,6 +14,7 @@ from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
+from rankbench.methods.factors import padded
 from rankbench.methods.folding import own, vectors_of_items, with_vectors
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
@@ -71,13 +72,15 @@ class CofiRank(Checked):
         rated = np.bincount(train.items, minlength=train.n_items) > 0
         rating = np.diff(train.indptr) > 0
         noise = [rng.standard_normal((len(known), self.rank)) * known[:, None] for known in (rating, rated)]
-        users, items = (rating[:, None] + _SPREAD * noise[0]) / np.sqrt(self.rank), noise[1] / np.sqrt(self.rank)
+        users = padded((rating[:, None] + _SPREAD * noise[0]) / np.sqrt(self.rank))
+        items = padded(noise[1] / np.sqrt(self.rank))
         pulled = rating if self.loss == "regression" else pairs_kernel.count(ratings=train.rows) > 0
 
         def step(users: Floats, items: Floats) -> Step:
             """The model of these vectors."""
             shown = np.where(pulled[:, None], users, 0.0)
-            return Step(Factors(_known(shown, rating), _known(items, rated)), lambda: problem.objective(shown, items))
+            model = Factors(_known(shown[:, : self.rank], rating), _known(items[:, : self.rank], rated))
+            return Step(model, lambda: problem.objective(shown, items))
 
         yield step(users, items)
         objective = np.inf
