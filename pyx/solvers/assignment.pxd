@@ -112,7 +112,6 @@ cdef inline void best_places(
     for t in range(n):
         a.scores[t] = f[a.order[t]]
         a.item_gains[t] = gains[a.order[t]]
-        a.place_of[t] = <int32_t> t
         _put(a, t, t)
     _sum_moves(a, 0)
     for place in range(min(a.k, n)):

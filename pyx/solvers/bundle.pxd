@@ -200,8 +200,6 @@ cdef inline bint _move(const Planes *planes, Support *own, Py_ssize_t n, double 
         if own.step[i] < 0.0 and beta[own.planes[i]] < -length * own.step[i]:
             length = beta[own.planes[i]] / -own.step[i]
             first = i
-    if length == INFINITY:
-        return False
     for i in range(n):
         plane = own.planes[i]
         beta[plane] = 0.0 if i == first else max(0.0, beta[plane] + length * own.step[i])

@@ -7,11 +7,13 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Flags, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.methods import als
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.factors import padded
@@ -96,15 +98,27 @@ class CofiRank(Checked):
         yield step(users, items)
 
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
-        """The model of these users, each at the minimum of their half with the items' vectors as they are."""
+        """The model of these users, each at the minimum of their half with the items' vectors as they are.
+
+        Planes end at the corner where a piecewise linear loss has it; least squares have a system of equations.
+        """
         threads, items = checked_threads(threads), vectors_of_items(model, ratings, self.rank)
         rated, vectors = with_vectors(own(model, Factors), ratings, threads)
         if self.loss == "ndcg" and (rated.values < 0).any():
             problem = "gains of negative ratings depend on the lowest rating of the training part, which is not known"
             raise UserError(problem, remedy="raise all ratings above 0 before training", subject="CofiRank")
-        found = Problem.of(rated, self.loss, self.k, self.lam, threads)
-        start = np.zeros((ratings.n_users, self.rank))
-        users = users_half(found, start, vectors, _EXACT, _MOST_PLANES).point
+        users = np.zeros((ratings.n_users, self.rank))
+        if self.loss == "regression":
+            rows = SparseRows(indptr=rated.indptr, columns=rated.items, values=rated.values)
+            penalties = als.Ridge(each=np.full(self.rank, self.lam))
+            with one_blas_thread():
+                failed = als.ridge(rows=rows, vectors=vectors, penalties=penalties, out=users, threads=threads)
+            if failed >= 0:
+                problem = f"the system of user {failed} has no finite solution: scale the ratings or raise lam"
+                raise UserError(problem, subject="CofiRank")
+        else:
+            problem_of = Problem.of(rated, self.loss, self.k, self.lam, threads)
+            users = users_half(problem_of, users, vectors, _EXACT, _MOST_PLANES).point
         return Factors(_known(users, np.diff(rated.indptr) > 0), items)
 
 

@@ -12,6 +12,7 @@ from solvers.contract import SolverContract, course
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats
+from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
@@ -314,6 +315,39 @@ def test_a_half_cut_short_still_says_how_far_it_may_be(small, loss, planes):
         short, long = (half(problem, users, items, 1e-6, most) for most in (planes, 400))
         assert long.objective - long.gap <= short.objective <= long.objective + short.gap + 1e-9
         assert short.objective >= long.objective - long.gap
+
+
+@pytest.mark.parametrize("lam", [10.0, 0.1])
+def test_least_squares_of_a_user_who_is_folded_in_are_exact(lam):
+    rng = np.random.default_rng(5)
+    items = rng.standard_normal((60, 12))
+    view = Ratings([0, 30, 33, 33], np.r_[0:30, 7, 9, 50], rng.integers(1, 6, 33).astype(float), 60)
+    solver = CofiRank(rank=12, loss="regression", lam=lam)
+    found = solver.fold_in(Factors(np.zeros((1, 12)), items), view)
+    for user in range(2):
+        rows = slice(view.indptr[user], view.indptr[user + 1])
+        design = items[view.items[rows]]
+        expected = np.linalg.solve(design.T @ design + lam * np.eye(12), design.T @ view.values[rows])
+        np.testing.assert_allclose(found.users[user], expected, rtol=0, atol=1e-10)
+    assert np.isnan(found.users[2]).all()
+
+
+def test_a_user_whose_system_has_no_finite_solution_is_named():
+    view = Ratings([0, 1, 2], [0, 1], [1.0, 2.0], 2)
+    items = np.array([[1.0], [1e200]])
+    with pytest.raises(UserError, match="the system of user 1 has no finite solution"):
+        CofiRank(rank=1, loss="regression").fold_in(Factors(np.zeros((1, 1)), items), view)
+
+
+@pytest.mark.parametrize("loss", ["ndcg", "ordinal"])
+def test_a_user_who_is_folded_in_is_at_the_minimum_from_any_start(loss):
+    rng = np.random.default_rng(6)
+    items = rng.standard_normal((60, 12)) * 0.3
+    view = Ratings([0, 30, 38], np.r_[0:30, 7:15], rng.integers(1, 6, 38).astype(float), 60)
+    found = CofiRank(rank=12, loss=loss, lam=0.3).fold_in(Factors(np.zeros((1, 12)), items), view)
+    problem = Problem.of(view, loss, 10, 0.3, 1)
+    other = users_half(problem, rng.standard_normal((2, 12)), items, 1e-13, 1000)
+    np.testing.assert_allclose(found.users, other.point, rtol=0, atol=1e-9)
 
 
 # the whole
