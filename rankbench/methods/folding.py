@@ -10,7 +10,7 @@ from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Flags, Floats, Model
 from rankbench.core.errors import UserError
-from rankbench.data.views import Ratings, View
+from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.methods import fold_in
 from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.factors import padded, zero_rows
@@ -19,6 +19,7 @@ from rankbench.methods.pair_tasks import PairTasks
 from rankbench.models import Factors, FeatureFactors
 
 T = TypeVar("T")
+Rows = TypeVar("Rows", Ratings, Comparisons, View)
 _BARE: dict[str, Any] = {"item_features": None, "feature_names": None, "user_ids": None, "item_ids": None}
 
 
@@ -93,7 +94,7 @@ def alone(model: Model, view: View, loss: Loss, C: float, threads: int) -> Facto
     return Factors(users, known.items)
 
 
-def with_vectors(known: FeatureFactors | Factors, view: View, threads: int) -> tuple[View, Floats]:
+def with_vectors(known: FeatureFactors | Factors, view: Rows, threads: int) -> tuple[Rows, Floats]:
     """The rows on items of which the model knows something, with these items numbered anew, and their vectors."""
     sides = (view.items,) if isinstance(view, Ratings) else (view.better, view.worse)
     check_items(view, known.features.shape[0] if isinstance(known, FeatureFactors) else len(known.items))
