@@ -88,6 +88,22 @@ def test_the_ndcg_loss_is_the_best_assignment(n, k, scale):
     assert worth[np.arange(n), order].sum() == pytest.approx(best, rel=1e-11, abs=1e-12)
 
 
+def check_the_order(weights: Floats, discounts: Floats, scores: Floats, gains: Floats) -> None:
+    """Each item has one place, and the order is worth as much as the best assignment."""
+    n, k = len(weights), len(discounts)
+    rows = SparseRows(indptr=np.array([0, n]), columns=np.arange(n, dtype=np.int32), values=gains)
+    given = {"anchors": np.zeros(n), "scales": np.zeros(1), "weights": weights, "discounts": discounts}
+    problem = kernel.Problem(loss=kernel.Loss.NDCG, rows=rows, **given)
+    value, slopes = np.empty(1), np.empty(n)
+    user, items = np.ones((1, 1)), scores[:, None].copy()
+    kernel.losses(problem=problem, users=user, factors=items, out=value, slopes=slopes, threads=1)
+    worth = np.outer(weights, scores)
+    worth[:k] -= np.outer(discounts, gains)
+    best = worth[linear_sum_assignment(worth, maximize=True)].sum()
+    assert value[0] == pytest.approx(best, rel=1e-12, abs=1e-12)
+    np.testing.assert_array_equal(np.sort(slopes)[::-1], weights)
+
+
 @pytest.mark.parametrize("ties", ["none", "scores", "all worths"])
 def test_each_item_has_one_place_and_no_order_is_worth_more(ties):
     rng = np.random.default_rng(7)
@@ -99,23 +115,18 @@ def test_each_item_has_one_place_and_no_order_is_worth_more(ties):
             scores, gains = np.round(scores, 1), rng.integers(0, 4, n) / 3
         if ties == "all worths":
             weights, discounts = np.arange(n, 0, -1.0), np.arange(k, 0, -1.0) / 4
-        rows = SparseRows(indptr=np.array([0, n]), columns=np.arange(n, dtype=np.int32), values=gains)
-        problem = kernel.Problem(
-            loss=kernel.Loss.NDCG,
-            rows=rows,
-            anchors=np.zeros(n),
-            scales=np.zeros(1),
-            weights=weights,
-            discounts=discounts,
-        )
-        value, slopes = np.empty(1), np.empty(n)
-        user, items = np.ones((1, 1)), scores[:, None].copy()
-        kernel.losses(problem=problem, users=user, factors=items, out=value, slopes=slopes, threads=1)
-        worth = np.outer(weights, scores)
-        worth[:k] -= np.outer(discounts, gains)
-        best = worth[linear_sum_assignment(worth, maximize=True)].sum()
-        assert value[0] == pytest.approx(best, rel=1e-12, abs=1e-12)
-        np.testing.assert_array_equal(np.sort(slopes)[::-1], weights)
+        check_the_order(weights, discounts, scores, gains)
+
+
+@pytest.mark.parametrize(
+    ("scores", "gains", "discounts"),
+    [
+        ([-2.1, -4.2, -0.6, 2.4, 0.6], [0, 0, 1, 2, 0], [1, 0.55, 0.1]),
+        ([0.4, -1.1, -0.2, -1.7, 0.1], [1, 2 / 3, 1, 0, 0], [1, 0.7, 0.4, 0.1]),
+    ],
+)
+def test_an_item_may_lose_its_discounted_place_to_one_of_a_higher_score(scores, gains, discounts):
+    check_the_order(np.linspace(1, 0.3, 5), *(np.array(numbers, float) for numbers in (discounts, scores, gains)))
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
