@@ -29,6 +29,7 @@ _AT_ONCE = 2  # groups of cheap solvers whose repetitions all come before the so
 _ROWS_A_SECOND = 20_000 / 60  # of a data set, in the time that a comparison takes unless the user says otherwise
 _SHORTEST, _LONGEST = 60.0, 1800.0
 _MOST_JOBS = 8
+_AT_THE_END = 4.0  # seconds of a comparison for its last verdict, the model and the report; a tenth of a shorter one
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _is_floor(solver: str) -> bool:
 
 def compared(session: Session, experiment: Experiment, seconds: float | None, materials: Materials) -> Finished:
     """Run a comparison part by part within these seconds; the verdict so far is said after each part."""
-    deadline = None if seconds is None else monotonic() + seconds
+    deadline = None if seconds is None else monotonic() + seconds - min(seconds / 10, _AT_THE_END)
     timed = replace(session, conditions=replace(session.conditions, deadline=deadline))
     run = timed.prepared(experiment, materials)
     return finished(timed, run)

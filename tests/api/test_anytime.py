@@ -7,11 +7,13 @@ import pytest
 from helpers import prepared, tuned
 
 from rankbench.api import anytime
-from rankbench.api.anytime import Part, finished, parts, usual_seconds
+from rankbench.api import anytime
+from rankbench.api.anytime import Part, compared, finished, parts, usual_seconds
 from rankbench.api.session import Listening, Session
 from rankbench.execution.run import Run, TimeIsUp
 from rankbench.experiments import Budget
 from rankbench.experiments.spaces import Range, Tune
+from rankbench.planning.materials import Materials
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.report.render.answer import answer_sheet
@@ -50,6 +52,14 @@ def test_the_first_repetition_of_cheap_solvers_is_first_and_dear_solvers_are_las
 @pytest.mark.parametrize(("rows", "seconds"), [(100, 60), (20_000, 60), (40_000, 120), (10**9, 1800)])
 def test_the_time_grows_with_the_rows_within_limits(rows, seconds):
     assert usual_seconds(rows) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("seconds", "for_trainings"), [(240, 236), (10, 9), (None, None)])
+def test_some_of_the_time_is_kept_for_the_report(tmp_path, monkeypatch, seconds, for_trainings):
+    session, run = started(tmp_path)
+    monkeypatch.setattr(anytime, "finished", lambda session, run: run.conditions.deadline)
+    deadline = compared(session, run.plan.experiment, seconds, Materials(0))
+    assert (deadline and deadline - monotonic()) == (for_trainings and pytest.approx(for_trainings, abs=0.5))
 
 
 @pytest.mark.slow
