@@ -7,7 +7,6 @@ import pytest
 from helpers import prepared, tuned
 
 from rankbench.api import anytime
-from rankbench.api import anytime
 from rankbench.api.anytime import Part, compared, finished, parts, usual_seconds
 from rankbench.api.session import Listening, Session
 from rankbench.execution.run import Run, TimeIsUp
