@@ -277,9 +277,9 @@ cdef Memory _lay_out(Arena *arena, Problem problem, Py_ssize_t rank, Py_ssize_t 
         lay_out_assignment(
             arena, n, first_value(problem.weights), first_value(problem.discounts), problem.discounts.shape[0]
         ),
-        floats(arena, n), floats(arena, n), floats(arena, n + 1), floats(arena, width * n), floats(arena, planes * width),
-        floats(arena, planes * planes), floats(arena, planes), floats(arena, planes), lay_out_support(arena, planes),
-        floats(arena, width), ints(arena, n), ints(arena, n), ints(arena, n),
+        floats(arena, n), floats(arena, n), floats(arena, n + 1), floats(arena, width * n),
+        floats(arena, planes * width), floats(arena, planes * planes), floats(arena, planes), floats(arena, planes),
+        lay_out_support(arena, planes), floats(arena, width), ints(arena, n), ints(arena, n), ints(arena, n),
     )
 
 
