@@ -7,6 +7,7 @@ from rankbench.core.texts import safe
 from rankbench.records.cells import skip_lines
 from rankbench.records.studies import Study
 from rankbench.report.analysis.ranks import ranks_svg
+from rankbench.report.analysis.rivals import losses
 from rankbench.report.analysis.trials import trial_sheet, trials
 from rankbench.report.analysis.variance import LEGEND, share_sheet, shares_of
 from rankbench.report.analysis.verdicts import published_sheet
@@ -42,7 +43,7 @@ def outline(section: Section) -> list[Block]:
     head, about = Heading(section.name, experiment.title, run), Prose(experiment.about.strip())
     if section.problem:
         return [head, about, Problems((), (section.problem,), ())]
-    found: list[Block] = [head, *answer_blocks(study), about, Notes(tuple(notes(study)))]
+    found: list[Block] = [head, *answer_blocks(study), *_losses(study), about, Notes(tuple(notes(study)))]
     found.append(Chart(experiment.title, f"figures/{section.name}.png", drawings(study) if section.drawing else {}))
     found += [*_tables(section.name, study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
     found.append(Definitions(tuple(definitions(study))))
@@ -67,6 +68,12 @@ def answer_blocks(study: Study) -> list[Block]:
     if experiment.paper or len(places) != 1 or varied:
         return []
     return [Prose(f"{safe(answer(study))}."), Table("From best to worst", answer_sheet(study), "answer")]
+
+
+def _losses(study: Study) -> list[Block]:
+    """Where our solvers are behind those of other packages, of an experiment that compares them."""
+    text = losses(study)
+    return [Prose(text, "Where rankbench is behind, by the means")] if text else []
 
 
 def answer_of(study: Study) -> str:

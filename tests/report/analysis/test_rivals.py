@@ -14,7 +14,9 @@ from rankbench.names import Pattern
 from rankbench.records.cells import Skip
 from rankbench.records.results import Point
 from rankbench.records.store import ResultsFolder
-from rankbench.report.analysis.rivals import COLUMNS, matches, rival_sheet, rivals_to_csv
+from rankbench.report.analysis.rivals import COLUMNS, losses, matches, rival_sheet, rivals_to_csv
+from rankbench.report.outline import outline
+from rankbench.report.render.blocks import Prose
 from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.page import page
 from rankbench.report.sections import Section
@@ -143,7 +145,27 @@ def test_a_rival_that_failed_is_named_with_the_reason(study):
 
 
 def test_an_experiment_without_rivals_has_no_such_table(study):
-    assert rival_sheet(study(())) is None
+    assert rival_sheet(study(())) is None and losses(study(())) == ""
+
+
+def test_what_is_behind_is_told_by_the_means(study):
+    turned = study((Rivals("sgd", "global"),))
+    assert losses(turned).splitlines() == [
+        "- NDCG@5: SGD beside Global ranking (low-rank ratings)",
+        "- speed, the peer's seconds to equal quality over ours: SGD beside Global ranking (0.61 on low-rank ratings)",
+    ]
+    assert losses(study()) == "Nowhere, by the means."
+    assert losses(study((Rivals("global", "cornac-mf"),))) == ""
+
+
+def test_less_of_an_error_is_better(study):
+    found = study(metrics=("pairwise-error",))
+    assert losses(found).startswith("- pairwise error: Global ranking beside SGD (low-rank ratings)")
+
+
+def test_a_report_tells_what_is_behind_before_anything_else(study):
+    told = outline(Section(study(), "tiny"))[1]
+    assert told == Prose("Nowhere, by the means.", "Where rankbench is behind, by the means")
 
 
 def test_a_crowded_figure_has_a_panel_for_each_family_of_rivals(study):
