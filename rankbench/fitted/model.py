@@ -226,7 +226,7 @@ class Fitted:
         """The same model for users it was not trained on, from their ratings or comparisons; its items stay.
 
         Each user gets exactly what the solver's step for users would give. Ratings of items that the model does not
-        know are left out.
+        know are left out. A model that scores all users alike scores these, too.
 
         Parameters
         ----------
@@ -241,14 +241,15 @@ class Fitted:
         Fitted
             The model of these users alone, who have seen what they rated.
         """
-        if self.solver is None:
+        solver = self.solver
+        if solver is None and not isinstance(self.model, models.ItemScores):
             problem = "the solver of this model is unknown, or fits no further users"
             raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
         given = new_users.as_ratings(ratings)
         view = new_users.renumbered(given, *self.items.places(self._item_ids_in(given)), self.n_items)
-        if isinstance(view, Comparisons) and Comparisons not in accepted(self.solver):
-            raise UserError(f"{type(self.solver).__name__} learns from ratings, and these are comparisons")
-        model = self.solver.fold_in(self.model, view, threads)
+        if solver is not None and isinstance(view, Comparisons) and Comparisons not in accepted(solver):
+            raise UserError(f"{type(solver).__name__} learns from ratings, and these are comparisons")
+        model = self.model if solver is None else solver.fold_in(self.model, view, threads)
         return replace(self, model=model, user_ids=view.user_ids, seen=Seen.of(view))
 
     def with_items(self, features: Any, item_ids: Any = None) -> "Fitted":

@@ -316,6 +316,16 @@ def test_ratings_that_cannot_be_folded_in_are_refused(model, ratings, message):
         model.fold_in(ratings)
 
 
+@pytest.mark.parametrize("solver", ["popularity", "global[lam=1]"])
+def test_a_model_that_scores_all_users_alike_scores_further_ones(solver, tmp_path):
+    model = rankbench.fit(solver, TRAIN, steps=2)
+    rankbench.save(model, tmp_path / "m.npz")
+    for one in (model, rankbench.load(tmp_path / "m.npz")):
+        further = one.fold_in({"b": 5, "a": 1.0})
+        assert further.score_all([0]).tobytes() == model.score_all([0]).tobytes()
+        assert sorted(further.recommend()["item"]) == ["c", "d", "e"]  # not what the user has rated
+
+
 def test_a_saved_model_folds_in_as_before(tmp_path):
     rankbench.save(FOLDING, tmp_path / "m.npz")
     again = rankbench.load(tmp_path / "m.npz")
