@@ -73,7 +73,7 @@ def answer_blocks(study: Study) -> list[Block]:
 def _losses(study: Study) -> list[Block]:
     """Where our solvers are behind those of other packages, of an experiment that compares them."""
     text = losses(study)
-    return [Prose(text, "Where rankbench is behind, by the means")] if text else []
+    return [Prose(text, "Where rankbench is behind, by the means (a table below has their intervals)")] if text else []
 
 
 def answer_of(study: Study) -> str:

@@ -88,35 +88,29 @@ def rival_sheet(study: Study) -> Sheet | None:
     )
 
 
-def behind(found: Iterable[Match], signs: Mapping[str, int], labels: Mapping[str, str]) -> str:
+def losses(study: Study) -> str:
     """Where our solvers are behind their rivals by the means, in quality and in seconds to equal quality.
 
-    `signs` say by metric whether more of it is better, 1, or less, -1, and `labels` how it is called.
+    Empty if the study names no rivals, or nothing was measured of them.
     """
+    found = [one for one in matches(study) if one.ours.values and one.peer.values]
+    signs, labels = {measure.label: measure.sign for measure in study.measures}, metric_labels(study)
     worse: dict[str, dict[str, list[str]]] = {}
     slower: dict[str, list[str]] = {}
     for one in found:
         pair = f"{one.ours.name} beside {one.peer.name}"
-        if one.ours.values and one.peer.values:
-            gap = signs[one.metric] * (mean_of(one.ours.values).value - mean_of(one.peer.values).value)
-            if round(gap, 4) < 0:  # as the table shows it
-                worse.setdefault(labels[one.metric], {}).setdefault(pair, []).append(one.where)
+        ours, peer = (round(mean_of(side.values).value, 4) for side in (one.ours, one.peer))  # as the table shows them
+        if signs[one.metric] * (ours - peer) < 0:
+            worse.setdefault(labels[one.metric], {}).setdefault(pair, []).append(one.where)
         if one.equal and (times := ratio_of(one.equal).value) < 1:
             slower.setdefault(pair, []).append(f"{times:.2f} on {one.where}")
     told = [f"- {name}: {_listed(pairs)}" for name, pairs in worse.items()]
     told += [f"- speed, the peer's seconds to equal quality over ours: {_listed(slower)}"] if slower else []
-    return "\n".join(told) or "Nowhere, by the means."
+    return ("\n".join(told) or "Nowhere, by the means.") if found else ""
 
 
 def _listed(pairs: Mapping[str, Iterable[str]]) -> str:
     return "; ".join(f"{pair} ({', '.join(where)})" for pair, where in pairs.items())
-
-
-def losses(study: Study) -> str:
-    """The same of all rivals of a study; empty if it names none or nothing was measured of them."""
-    found = [one for one in matches(study) if one.ours.values and one.peer.values]
-    signs = {measure.label: measure.sign for measure in study.measures}
-    return behind(found, signs, metric_labels(study)) if found else ""
 
 
 def rivals_to_csv(study: Study) -> str:
