@@ -21,7 +21,7 @@ from rankbench.kernels.shared.blas cimport add_gram, solve_positive
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView, longest_row
+from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView, first_row, longest_row
 
 cdef extern from *:
     """
@@ -163,7 +163,7 @@ def ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, rank)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
+            failed[row] = _ridge_row(&rows.view, row, first_row(vectors), rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -192,7 +192,7 @@ def improve_ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out_iterate(&arena, rank, iterations)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _improve_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
+            failed[row] = _improve_row(&rows.view, row, first_row(vectors), rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -221,7 +221,7 @@ def sweep_ridge(
         arena = scratch.share(thread_id())
         memory = _lay_out_sweep(&arena, min(block, rank), longest)
         for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _sweep_row(&rows.view, row, &vectors[0, 0], rank, own, memory, &out[row, 0])
+            failed[row] = _sweep_row(&rows.view, row, first_row(vectors), rank, own, memory, &out[row, 0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -236,7 +236,7 @@ def gram_times(
     agree("columns of vectors", vectors.shape[1], out.shape[1])
     cdef Py_ssize_t row
     for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        _gram_times_row(&rows.view, row, &vectors[0, 0], out.shape[1], &left[row, 0], &out[row, 0])
+        _gram_times_row(&rows.view, row, first_row(vectors), out.shape[1], &left[row, 0], &out[row, 0])
 
 
 def squared_errors(
@@ -249,7 +249,7 @@ def squared_errors(
     agree("columns of vectors", vectors.shape[1], left.shape[1])
     cdef Py_ssize_t row
     for row in prange(rows.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[row] = _row_error(&rows.view, row, &left[row, 0], &vectors[0, 0], left.shape[1])
+        out[row] = _row_error(&rows.view, row, &left[row, 0], first_row(vectors), left.shape[1])
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:

@@ -56,7 +56,7 @@ cdef inline const double *first_value(const double[::1] values) noexcept nogil:
     return &values[0] if values.shape[0] > 0 else NULL
 
 
-cdef inline double *first_row(double[:, ::1] rows) noexcept nogil:
+cdef inline const double *first_row(const double[:, ::1] rows) noexcept nogil:
     """The address of the first row, NULL if there is none."""
     return &rows[0, 0] if rows.shape[0] > 0 and rows.shape[1] > 0 else NULL
 

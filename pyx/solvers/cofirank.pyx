@@ -19,7 +19,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, dot_rows, dot_rows_at, sum_rows
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_value, longest_row
+from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 from rankbench.kernels.solvers.assignment cimport Assignment, best_places, lay_out_assignment
 from rankbench.kernels.solvers.bundle cimport Planes, Support, lay_out_support, weigh_planes
@@ -203,14 +203,13 @@ def item_slopes(
     agree("columns of out", out.shape[1], users.shape[1])
     agree("places", places.shape[0], raters.columns.shape[0])
     cdef const int64_t *at = &places[0] if places.shape[0] else NULL
-    cdef const double *vectors = &users[0, 0] if users.shape[0] and users.shape[1] else NULL
     cdef Py_ssize_t item
     cdef int64_t first
     for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
         first = raters.view.indptr[item]
         _sum_raters(
             at + first, first_value(slopes), raters.view.columns + first, raters.view.indptr[item + 1] - first,
-            vectors, users.shape[1], &out[item, 0],
+            first_row(users), users.shape[1], &out[item, 0],
         )
 
 
