@@ -19,7 +19,10 @@ from rankbench.data.views import Ratings, offer
 from rankbench.solvers import SOLVERS
 
 _RANK, _RATINGS, _LIMIT = 64, 65, 1.0  # milliseconds
-_SOLVERS = ("mf", "ials", "sgd", "altsvm", "frsvm[features=none]", "bpr", "fm[features=none]", "softmax", "cofirank")
+_SOLVERS = (
+    "mf", "ials", "sgd", "altsvm", "frsvm[features=none]", "bpr", "fm[features=none]", "softmax", "cofirank",
+    "smc[share=0.02]", "rmc[share=0.02]", "robirank", "sqlrank",
+)  # fmt: skip
 
 Objective = Callable[[Floats], tuple[float, Floats]]
 

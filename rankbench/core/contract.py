@@ -129,7 +129,11 @@ class GoesOn(Protocol):
 
 @runtime_checkable
 class FoldsIn(Protocol):
-    """A solver that fits users it was not trained on to the items of its model, which stay as they are; optional."""
+    """A solver that fits users it was not trained on to the items of its model, which stay as they are; optional.
+
+    Where it needs more than its model, `as_trained(train)` gives the solver with what it took from the training part as
+    settings of its own; a method that a solver may have.
+    """
 
     def fold_in(self, model: Any, ratings: Any, threads: int = 1) -> Model:
         """The model of the users of these ratings alone, numbered as there, and of the items of `model`.

@@ -5,7 +5,7 @@ import pickle
 import signal
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import inf
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -218,12 +218,13 @@ def _ending(last: Checkpoint, split: Split, train: View, found: PerUser) -> Ende
 
 
 def digest_of(model: Model) -> str:
-    """SHA-256 of a model's arrays; empty where it is no record of arrays."""
+    """SHA-256 of the arrays that a model scores by; empty where it is no record of arrays."""
     if isinstance(model, Scattered):
         return model.digest()
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""
-    return fingerprint(model)
+    beside = {each.name: None for each in fields(model) if not each.metadata.get("scores", True)}
+    return fingerprint(replace(model, **beside))
 
 
 def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:

@@ -48,7 +48,10 @@ class Fitted:
     def of(cls, model: Model, train: View, seen: View | None = None, solver: object = None) -> "Fitted":
         """The model that was trained on this part; `seen` is the part with the items seen, if it is another one."""
         seen_items = Seen.of(train if seen is None else seen)
-        return cls(model, train.user_ids, train.item_ids, seen_items, solver if isinstance(solver, FoldsIn) else None)
+        able = solver if isinstance(solver, FoldsIn) else None
+        if able is not None and hasattr(able, "as_trained"):
+            able = able.as_trained(train)
+        return cls(model, train.user_ids, train.item_ids, seen_items, able)
 
     @cached_property
     def users(self) -> Ids:
@@ -244,7 +247,7 @@ class Fitted:
         solver = self.solver
         if solver is None and not isinstance(self.model, models.ItemScores):
             problem = "the solver of this model is unknown, or fits no further users"
-            raise UserError(problem, remedy=f"fit one of {', '.join(new_users.able())}")
+            raise UserError(problem, remedy="fit a solver with fold_in, such as mf, ials or frsvm")
         given = new_users.as_ratings(ratings)
         view = new_users.renumbered(given, *self.items.places(self._item_ids_in(given)), self.n_items)
         if solver is not None and isinstance(view, Comparisons) and Comparisons not in accepted(solver):

@@ -66,8 +66,3 @@ def named(text: str) -> FoldsIn:
     if not isinstance(found, FoldsIn):
         raise UserError(f"{text:.60} fits no further users")
     return found
-
-
-def able() -> list[str]:
-    """The built-in solvers that fit users they were not trained on."""
-    return [name for name in SOLVERS.entries if issubclass(SOLVERS.find(name), FoldsIn)]

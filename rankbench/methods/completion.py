@@ -14,7 +14,7 @@ it begins at those of the last step.
 # Roof of descend by rows, a user or an item: 64 * width bytes; 8 * width flops; width * (8 * rank + 12 * width) blas.
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -107,11 +107,16 @@ class LowRankMatrix:
         """The entries of X at these places."""
         return entries.inner_products(padded(self.users * self.values), padded(self.items))
 
-    def factors(self) -> Factors:
-        """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros."""
+    def factors(self, lam: float) -> Factors:
+        """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros.
+
+        With lam |X|_*, a user costs lam/2 sum_k u_k^2 / s_k if X = U V^T, V has orthonormal columns, and s_k is the
+        k-th singular value: |X|_* is the least (|A|^2 + |B|^2) / 2 over all A B^T = X, and A has the columns
+        u_k / sqrt(s_k) there.
+        """
         if self.rank == 0:
-            return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)))
-        return Factors(self.users * self.values, self.items)
+            return Factors(np.zeros((len(self.users), 1)), np.zeros((len(self.items), 1)), np.ones(1))
+        return Factors(self.users * self.values, self.items, lam / self.values)
 
     def inner(self, other: "LowRankMatrix") -> float:
         """The inner product <X, other>, the sum over all entries of their products."""
@@ -225,12 +230,13 @@ class Completion:
         """The penalty that these settings of a solver mean: lam, or this share of the largest useful penalty."""
         return lam if share is None else share * self.largest
 
-    def model(self, point: Descent) -> Factors:
+    def model(self, lam: float, point: Descent) -> Factors:
         """The model that scores by X, with zeros and no rounding errors where the optimum is known to be zero."""
-        found, (users, items) = point.matrix.factors(), self.pulled
+        found, (users, items) = point.matrix.factors(lam), self.pulled
         if users.all() and items.all():
             return found
-        return Factors(np.where(users[:, None], found.users, 0.0), np.where(items[:, None], found.items, 0.0))
+        sides = (np.where(known[:, None], side, 0.0) for side, known in ((found.users, users), (found.items, items)))
+        return replace(found, **dict(zip(("users", "items"), sides, strict=True)))
 
     @cached_property
     def pulled(self) -> tuple[Flags, Flags]:

@@ -11,8 +11,9 @@ from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Flags, Floats, Model
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.kernels.methods import fold_in
+from rankbench.kernels.methods import als, fold_in
 from rankbench.kernels.shared.losses import Loss
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.factors import padded, zero_rows
 from rankbench.methods.losses import CURVED, NAMES
 from rankbench.methods.pair_tasks import PairTasks
@@ -94,13 +95,42 @@ def alone(model: Model, view: View, loss: Loss, C: float, threads: int) -> Facto
     return Factors(users, known.items)
 
 
-def with_vectors(known: FeatureFactors | Factors, view: Rows, threads: int) -> tuple[Rows, Floats]:
-    """The rows on items of which the model knows something, with these items numbered anew, and their vectors."""
+def penalised(model: Model) -> tuple[Factors, Floats]:
+    """The factors with what the numbers of a user's vector cost; an error if the model does not say this."""
+    known = own(model, Factors)
+    if known.penalties is None:
+        raise UserError(
+            "the model does not say what a user's vector costs, as older ones do not", remedy="fit it again"
+        )
+    return known, known.penalties
+
+
+def ridge(rated: Ratings, vectors: Floats, penalties: Floats, threads: int, solver: str) -> Floats:
+    """Each user's least squares: the minimum of sum (rating - u . v)^2 + sum_k penalties[k] u_k^2."""
+    rows = SparseRows(indptr=rated.indptr, columns=rated.items, values=rated.values)
+    users = np.zeros((rated.n_users, vectors.shape[1]))
+    with one_blas_thread():
+        failed = als.ridge(rows=rows, vectors=vectors, penalties=als.Ridge(each=penalties), out=users, threads=threads)
+    if failed >= 0:
+        problem = f"the system of user {failed} has no finite solution: scale the ratings or raise lam"
+        raise UserError(problem, subject=solver)
+    return users
+
+
+def with_vectors(
+    known: FeatureFactors | Factors, view: Rows, threads: int, *, zeros: bool = True
+) -> tuple[Rows, Floats]:
+    """The rows on items of which the model knows something, with these items numbered anew, and their vectors.
+
+    Without `zeros`, a vector of zeros says nothing of its item.
+    """
     sides = (view.items,) if isinstance(view, Ratings) else (view.better, view.worse)
     check_items(view, known.features.shape[0] if isinstance(known, FeatureFactors) else len(known.items))
     used = distinct(np.concatenate(sides))
     vectors = known.items(used, threads) if isinstance(known, FeatureFactors) else known.items[used]
     fine = ~np.isnan(vectors).any(axis=1)
+    if not zeros:
+        fine &= vectors.any(axis=1)
     numbers = np.full(view.n_items, -1, np.int32)
     numbers[used[fine]] = np.arange(fine.sum(), dtype=np.int32)
     mask = np.ones(len(view), bool)

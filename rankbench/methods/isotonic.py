@@ -102,6 +102,11 @@ class Blocks:
         depth = number - number[starts] if len(rows) else number
         return cls(bounds, (rows - starts).astype(np.int32), depth.astype(np.int32))
 
+    def of_user(self, user: int) -> "Blocks":
+        """The blocks of one user."""
+        rows = slice(self.indptr[user], self.indptr[user + 1])
+        return Blocks(self.indptr[user : user + 2] - self.indptr[user], self.order[rows].copy(), self.depth[rows])
+
     @cached_property
     def levels(self) -> kernel.Levels:
         """The blocks as the kernel takes them, with room for the borders between large ones."""
@@ -180,6 +185,14 @@ class OrderGraphs:
             highs.astype(np.int32),
         )
 
+    def of_user(self, user: int) -> "OrderGraphs":
+        """The graph of one user."""
+        first, edge = self.indptr[user], self.edge_indptr[user]
+        edges = slice(edge, self.edge_indptr[user + 1])
+        nodes = self.nodes[first : self.indptr[user + 1]] - first
+        bounds = self.indptr[user : user + 2] - first, self.edge_indptr[user : user + 2] - edge
+        return OrderGraphs(bounds[0], nodes, bounds[1], self.low[edges], self.high[edges])
+
     @cached_property
     def graphs(self) -> dag.Graphs:
         """The graphs as the kernel takes them."""
@@ -192,18 +205,21 @@ class OrderGraphs:
 
     def levels(self) -> Floats:
         """The length of the longest chain below each row: ratings that agree with all edges, but order more pairs."""
-        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
-        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
+        low, high = self.ends
         found: Floats = np.zeros(len(self.nodes))
         while (too_low := found[high] <= found[low]).any():
             np.maximum.at(found, high[too_low], found[low[too_low]] + 1)
         return found
 
+    @property
+    def ends(self) -> tuple[Int64s, Int64s]:
+        """The rows at the lower and at the higher ends of the edges."""
+        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
+        return self.nodes[starts + self.low], self.nodes[starts + self.high]
+
     def forces(self, duals: Floats) -> Floats:
         """For each row the sum of the multipliers of its incoming edges, minus that of its outgoing edges."""
-        starts = np.repeat(self.indptr[:-1], np.diff(self.edge_indptr))
-        low, high = self.nodes[starts + self.low], self.nodes[starts + self.high]
-        size = len(self.nodes)
+        (low, high), size = self.ends, len(self.nodes)
         return np.asarray(np.bincount(high, duals, size) - np.bincount(low, duals, size), np.float64)
 
     def project(

@@ -1,6 +1,6 @@
 """Models with a vector for each user and each item."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,20 @@ from rankbench.models.asking import (
 )
 from rankbench.names import checked_threads
 
+_BESIDE = {"scores": False}  # of a field that a model does not score by
 _ROWS = 1 << 12  # of 32 bits that become doubles at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """A vector per user and per item: score = u . v."""
+    """A vector per user and per item: score = u . v.
+
+    `penalties` are for a solver that fits further users: 1/2 sum_k penalties[k] u_k^2 is what their vectors cost.
+    """
 
     users: Floats
     items: Floats
+    penalties: Floats | None = field(default=None, metadata=_BESIDE)  # where training set them
 
     __repr__ = brief
     _repr_html_ = brief_html
@@ -46,6 +51,8 @@ class Factors:
         """Raise an error unless the vectors of users and items have the same length."""
         _, rank = soundness.numbers("users", self.users, None, None)
         soundness.numbers("items", self.items, None, rank)
+        if self.penalties is not None:
+            soundness.numbers("penalties", self.penalties, rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +60,18 @@ class BlendedFactors:
     """A weighted mean of many low-rank models, as two products: score = u . v / (a . b).
 
     The rows of `users` and `items` hold all models' factors side by side, each times its weight for that user
-    or item; the weights themselves are the rows of `user_weights` and `item_weights`.
+    or item; the weights themselves are the rows of `user_weights` and `item_weights`. The last two fields are for a
+    solver that fits further users.
     """
 
     users: Floats
     items: Floats
     user_weights: Floats
     item_weights: Floats
+    item_priors: Floats | None = field(
+        default=None, metadata=_BESIDE
+    )  # the sum of these over a user's items is where the user is
+    anchors: Floats | None = field(default=None, metadata=_BESIDE)  # where the users are that the models are local to
 
     __repr__ = brief
     _repr_html_ = brief_html
@@ -84,6 +96,9 @@ class BlendedFactors:
         n_items, _ = soundness.numbers("items", self.items, None, rank)
         _, models = soundness.numbers("user_weights", self.user_weights, n_users, None)
         soundness.numbers("item_weights", self.item_weights, n_items, models)
+        if self.item_priors is not None and self.anchors is not None:
+            _, length = soundness.numbers("item_priors", self.item_priors, n_items, None)
+            soundness.numbers("anchors", self.anchors, models - 1, length)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,15 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Flags, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
-from rankbench.kernels.methods import als
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.factors import padded
-from rankbench.methods.folding import own, vectors_of_items, with_vectors
+from rankbench.methods.folding import own, ridge, vectors_of_items, with_vectors
 from rankbench.methods.penalties import squared_norm
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
@@ -107,18 +105,12 @@ class CofiRank(Checked):
         if self.loss == "ndcg" and (rated.values < 0).any():
             problem = "gains of negative ratings depend on the lowest rating of the training part, which is not known"
             raise UserError(problem, remedy="raise all ratings above 0 before training", subject="CofiRank")
-        users = np.zeros((ratings.n_users, self.rank))
         if self.loss == "regression":
-            rows = SparseRows(indptr=rated.indptr, columns=rated.items, values=rated.values)
-            penalties = als.Ridge(each=np.full(self.rank, self.lam))
-            with one_blas_thread():
-                failed = als.ridge(rows=rows, vectors=vectors, penalties=penalties, out=users, threads=threads)
-            if failed >= 0:
-                problem = f"the system of user {failed} has no finite solution: scale the ratings or raise lam"
-                raise UserError(problem, subject="CofiRank")
+            users = ridge(rated, vectors, np.full(self.rank, self.lam), threads, "CofiRank")
         else:
             problem_of = Problem.of(rated, self.loss, self.k, self.lam, threads)
-            users = users_half(problem_of, users, vectors, _EXACT, _MOST_PLANES).point
+            start = np.zeros((ratings.n_users, self.rank))
+            users = users_half(problem_of, start, vectors, _EXACT, _MOST_PLANES).point
         return Factors(_known(users, np.diff(rated.indptr) > 0), items)
 
 

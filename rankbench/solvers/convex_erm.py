@@ -3,7 +3,7 @@
 # Roof of _decomposed, a user or an item: 64 * width bytes; 8 * width flops; 8 * rank * width + 11 * width ** 2 blas.
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -12,10 +12,12 @@ import numpy as np
 import scipy.sparse.linalg
 
 from rankbench.core.contract import Determinism, Floats, Model, Step
-from rankbench.data.views import Comparisons
+from rankbench.core.errors import UserError
+from rankbench.data.views import Comparisons, View
 from rankbench.methods.descent import Function, descend
 from rankbench.methods.entries import ComparedEntries, known_rows
-from rankbench.methods.losses import SmoothLoss
+from rankbench.methods.folding import alone, penalised
+from rankbench.methods.losses import CODES, SmoothLoss
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
@@ -79,6 +81,15 @@ class ConvexERM(Checked):
         found = factors_of(model, problem.entries.shape, "ConvexERM")
         yield from self._descent(problem, problem.at(*problem.inside(found)))
 
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum of their loss with the penalty that the bound is worth."""
+        known, penalties = penalised(model)
+        if not penalties.all():
+            problem = "the scores do not reach the bound on their size, so that nothing limits those of one more user"
+            raise UserError(problem, remedy="train with a smaller lam", subject="ConvexERM")
+        found = alone(known, ratings, CODES[self.loss], 1 / penalties[0], checked_threads(threads))
+        return replace(found, penalties=penalties)
+
     def _descent(self, problem: "_Problem", point: "_Point") -> Iterator[Step]:
         """A point, then a model after each step, until the objective stops decreasing."""
         yield problem.step(point)
@@ -141,15 +152,21 @@ class _Problem:
         return _Point(left, sizes, right, scores, *self.compared.slopes(self.loss, scores))
 
     def step(self, point: _Point) -> Step:
-        """The step with the factors as a model, NaN for users and items in no comparison."""
+        """The step with the factors as a model, NaN for users and items in no comparison.
+
+        A user's penalty is the multiplier of the bound, -<G, X> / radius where the bound is reached at the optimum.
+        """
         roots = np.sqrt(point.sizes[point.sizes > 0])
+        penalty = max(0.0, -float(point.slopes @ point.scores)) / self.radius if len(roots) else 1.0
         users, items = (side[:, : len(roots)] * roots for side in (point.left, point.right))
         known = self.entries.seen
         factors = [
             known_rows(side if side.size else np.zeros((len(side), 1)), ids)
             for side, ids in zip((users, items), known, strict=True)
         ]
-        return Step(Factors(*factors), lambda: point.objective, lambda: self.gap(point))
+        penalties = np.full(factors[0].shape[1], penalty)
+        users, items = factors
+        return Step(Factors(users, items, penalties), lambda: point.objective, lambda: self.gap(point))
 
     def gap(self, point: _Point) -> float:
         """The duality gap <G, X> + radius sigma_1(G)."""

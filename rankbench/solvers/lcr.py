@@ -1,17 +1,20 @@
 """Local collaborative ranking: low-rank models around anchors, blended by kernels (Lee et al., WWW 2014)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Ints, Step
-from rankbench.data.views import Comparisons
+from rankbench.core.contract import Determinism, Floats, Model, Step
+from rankbench.core.errors import UserError
+from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.descent import Point, descend
-from rankbench.methods.entries import ComparedEntries, known_rows
+from rankbench.methods.entries import ComparedEntries, Sparse, known_rows
 from rankbench.methods.factors import check_rank
-from rankbench.models import BlendedFactors
+from rankbench.methods.folding import own, users_of_pairs, with_vectors
+from rankbench.models import BlendedFactors, Factors
 from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Rank, Weight
 
@@ -56,17 +59,59 @@ class LCR(Checked):
         if len(train):
             check_rank("LCR", self.rank, train.n_users, train.n_items)
         compared = ComparedEntries.of(train, threads)
-        problem = _Problem(self, compared, *_weights(self, compared, rng))
+        problem = _Problem(self, compared, rng)
         for point in descend(problem.objective, problem.start(rng)):
             yield problem.step(point)
+
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> BlendedFactors:
+        """The model of these users, each at the minimum of their risk in all models, with the items as they are.
+
+        A user's weights are those of the projection of their wins less losses onto the items' preliminary factors.
+        """
+        threads, known = checked_threads(threads), own(model, BlendedFactors)
+        if known.item_priors is None or known.anchors is None:
+            raise UserError("the model does not say where its anchors are, as older ones do not", remedy="fit it again")
+        parts = known.items, known.item_weights, known.item_priors
+        view, columns = with_vectors(Factors(known.users, np.hstack(parts)), ratings, threads)
+        items, weights, priors = np.split(columns, np.cumsum([part.shape[1] for part in parts[:-1]]), axis=1)
+        view = view.comparisons() if isinstance(view, Ratings) else view
+        compared = ComparedEntries.of(view, threads)
+        of_users = self.weights(_balances(compared).times(priors), known.anchors)
+        spread = np.repeat(of_users, self.rank, axis=1)
+        users = np.full(spread.shape, np.nan)
+        for user in np.flatnonzero(np.diff(view.indptr)):
+            rows = slice(view.indptr[user], view.indptr[user + 1])
+            alone = Comparisons(np.array([0, rows.stop - rows.start]), view.better[rows], view.worse[rows], len(items))
+            local = Factors(users[:1], items * spread[user] / (weights @ of_users[user])[:, None])
+            found, _ = users_of_pairs(local, alone, Loss.LOGISTIC, 1 / self.lam, threads)
+            users[user] = found[0] * spread[user]
+        return replace(known, users=users, user_weights=np.where(np.isnan(users[:, :1]), np.nan, of_users))
+
+    def weights(self, factors: Floats, anchors: Floats) -> Floats:
+        """The weights of users or items in every model: K to its anchor, and a constant for the model without one.
+
+        K = max(0, 1 - (angle / width)^2) is 0 for factors of zeros.
+        """
+        directions = _directions(factors)
+        angles = np.arccos(np.clip(directions @ _directions(anchors).T, -1.0, 1.0))
+        kernel: Floats = np.maximum(0.0, 1.0 - (angles / self.width) ** 2) * directions.any(axis=1, keepdims=True)
+        found: Floats = np.hstack([kernel, np.full((len(factors), 1), np.sqrt(self.everywhere))])
+        return found
 
 
 class _Problem:
     """The regularised risk as a function of all models' factors: rows of users, then of items, in one matrix."""
 
-    def __init__(self, solver: LCR, compared: ComparedEntries, user_weights: Floats, item_weights: Floats) -> None:
+    def __init__(self, solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> None:
         self.compared, self.entries, self.lam = compared, compared.entries, solver.lam
+        chosen = rng.integers(max(1, len(self.entries)), size=solver.anchors if len(self.entries) else 0)
+        users, items = _preliminary(solver, compared, rng)
+        anchors = users[np.searchsorted(self.entries.indptr, chosen, side="right") - 1]
+        user_weights = solver.weights(users, anchors)
+        item_weights = solver.weights(items, items[self.entries.items[chosen]])
         self.weights = user_weights, item_weights
+        sizes = np.square(items).sum(axis=0)
+        self.beside = np.divide(items, sizes, out=np.zeros_like(items), where=sizes > 0), anchors
         self.spread = np.repeat(np.vstack(self.weights), solver.rank, axis=1)  # over the columns of each model
         self.totals = self.entries.inner_products(user_weights, item_weights)
 
@@ -93,38 +138,31 @@ class _Problem:
     def step(self, point: Point) -> Step:
         """The step with the blended model, NaN for users and items in no comparison."""
         sides = zip((*self.weighed(point.x), *self.weights), (*self.entries.seen, *self.entries.seen), strict=True)
-        return Step(BlendedFactors(*(known_rows(rows, ids) for rows, ids in sides)), lambda: point.value)
+        users, items, of_users, of_items = (known_rows(rows, ids) for rows, ids in sides)
+        model = BlendedFactors(users, items, of_users, of_items, *self.beside)
+        return Step(model, lambda: point.value)
 
 
-def _weights(solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The weights of users and items in every model: K to its anchor, and a constant for the model without one."""
-    entries = compared.entries
-    chosen = rng.integers(max(1, len(entries)), size=solver.anchors if len(entries) else 0)
-    homes: tuple[Ints, Ints] = np.searchsorted(entries.indptr, chosen, side="right") - 1, entries.items[chosen]
-    users, items = (
-        np.hstack([_kernel(side, home, solver.width), np.full((len(side), 1), np.sqrt(solver.everywhere))])
-        for side, home in zip(_preliminary(solver, compared, rng), homes, strict=True)
-    )
-    return users, items
-
-
-def _kernel(factors: Floats, homes: Ints, width: float) -> Floats:
-    """Epanechnikov's kernel max(0, 1 - (angle / width)^2) between all rows and the anchors'; 0 for rows of zeros."""
+def _directions(factors: Floats) -> Floats:
+    """The rows at length 1, or zeros."""
     sizes = np.linalg.norm(factors, axis=1, keepdims=True)
-    directions = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0)
-    angles = np.arccos(np.clip(directions @ directions[homes].T, -1.0, 1.0))
-    kernel: Floats = np.where(sizes > 0, np.maximum(0.0, 1.0 - (angles / width) ** 2), 0.0)
-    return kernel
+    directions: Floats = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0)
+    return directions
 
 
-def _preliminary(solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Low-rank factors of the matrix of wins less losses, users scaled to similar norm, by subspace iteration."""
+def _balances(compared: ComparedEntries) -> Sparse:
+    """Each user's wins less losses with each item, users scaled to similar norm."""
     entries = compared.entries
     _, losses = compared.slopes("smooth-hinge", np.zeros(len(entries)))  # 1 for each lost, -1 for each won
     users = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     squares = np.bincount(users, losses**2, entries.shape[0])
-    sparse = entries.holding(-losses / np.sqrt(np.maximum(1.0, squares))[users])
-    basis = rng.standard_normal((entries.shape[1], min(solver.prior_rank, *entries.shape)))
+    return entries.holding(-losses / np.sqrt(np.maximum(1.0, squares))[users])
+
+
+def _preliminary(solver: LCR, compared: ComparedEntries, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Low-rank factors of the matrix of wins less losses, by subspace iteration."""
+    sparse = _balances(compared)
+    basis = rng.standard_normal((sparse.shape[1], min(solver.prior_rank, *sparse.shape)))
     for _ in range(_POWERS):
         image, _ = np.linalg.qr(sparse.times(np.linalg.qr(basis)[0]))
         basis = sparse.transposed_times(image)

@@ -1,20 +1,27 @@
 """Retargeted matrix completion: a low-rank matrix that respects each user's order (Gunasekar et al. 2016)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
-from rankbench.core.contract import Determinism, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, Target
+from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries
+from rankbench.methods.folding import penalised, with_vectors
 from rankbench.methods.isotonic import Blocks, OrderGraphs
+from rankbench.methods.newcomers import Bent, minima
 from rankbench.methods.warm_starts import factors_of
+from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Rank, Share, Tolerance, Weight
+
+_ROUNDING = 1e-11  # of the largest of some numbers: two that are closer are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +41,19 @@ class LevelsTarget:
         nearest = self.blocks.project(x, self.eps, threads=self.threads)
         way = nearest - x
         return Pull(way, float(way @ way) / 2, float(way @ nearest))
+
+    def of_user(self, user: int) -> Callable[[Floats], Bent]:
+        """The loss of one user."""
+        blocks = self.blocks.of_user(user)
+        margins = np.empty(len(blocks.depth))
+        margins[blocks.order] = self.eps * blocks.depth
+
+        def loss(x: Floats) -> Bent:
+            nearest = blocks.project(x, self.eps)
+            common = nearest - margins  # one number for all that move together
+            return _bent(x, nearest, lambda: _alike(common))
+
+        return loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +77,46 @@ class GraphsTarget:
         nearest, _ = self.orders.project(x, self.eps, duals=duals, threads=self.threads)
         rest = nearest - x
         return Pull(self.orders.forces(duals), float(rest @ rest) / 2, self.eps * float(duals.sum()))
+
+    def of_user(self, user: int) -> Callable[[Floats], Bent]:
+        """The loss of one user."""
+        order = self.orders.of_user(user)
+        (low, high), duals = order.ends, np.zeros(order.n_edges)
+
+        def loss(x: Floats) -> Bent:
+            nearest, _ = order.project(x, self.eps, duals=duals)
+            tight = duals > 0
+            edges = scipy.sparse.coo_array((tight[tight], (low[tight], high[tight])), shape=(len(x), len(x)))
+            return _bent(x, nearest, lambda: connected_components(edges, directed=False)[1])
+
+        return loss
+
+
+def _bent(x: Floats, nearest: Floats, groups: Callable[[], Ints]) -> Bent:
+    """Half the squared distance of x from an order, given its projection, and the groups of rows that move together.
+
+    The projection moves a group by the mean of what its rows are moved by, so that the second derivatives are those of
+    half the squared distance of the group's rows from their mean; that of a row that is not moved is 0.
+    """
+    way = nearest - x
+
+    def curve(vectors: Floats, *, convex: bool) -> Floats:
+        moved = way != 0
+        own, group = vectors[moved], groups()[moved]
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        means = np.add.reduceat(own[order], starts) / np.sqrt(np.diff(starts, append=len(order)))[:, None]
+        return np.asarray(own.T @ own - means.T @ means) if len(own) else np.zeros((vectors.shape[1],) * 2)
+
+    return Bent(float(way @ way) / 2, -way, curve)
+
+
+def _alike(values: Floats) -> Ints:
+    """The group of each number: numbers that differ by no more than rounding are in one."""
+    order = np.argsort(values)
+    ascending, groups = values[order], np.empty(len(values), np.int64)
+    groups[order] = np.cumsum(np.diff(ascending, prepend=ascending[0]) > _ROUNDING * np.abs(values).max())
+    return groups
 
 
 @dataclass(frozen=True)
@@ -117,18 +177,28 @@ class RMC(Checked):
             for point in completion.descent(lam, rng, start):
                 yield _step(completion, lam, point)
 
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum that the nuclear norm leaves to them at the optimum."""
+        (known, penalties), threads = penalised(model), checked_threads(threads)
+        view, vectors = with_vectors(known, ratings, threads, zeros=False)
+        (observed, target), scales = self._problem(view, threads), 1 / np.sqrt(penalties)
+        lists = np.column_stack([observed.indptr[:-1], observed.indptr[1:]])
+        users = minima(lists, observed.items, vectors * scales, target.of_user)
+        return Factors(users * scales, known.items, penalties)
+
     def completion(self, train: View, threads: int) -> Completion:
         """The completion problem of this view."""
+        return Completion(*self._problem(train, threads), self.rank, self.tolerance)
+
+    def _problem(self, train: View, threads: int) -> tuple[Entries, LevelsTarget | GraphsTarget]:
+        """The observed entries, and their loss."""
         if isinstance(train, Ratings):
             observed = Entries.of(train.indptr, train.items, train.n_items, threads)
-            target: Target = LevelsTarget(Blocks.of(train.indptr, train.values), self.eps, threads)
-        else:
-            observed, orders = _graphs(train, threads)
-            if self.graphs == "as-levels":
-                target = LevelsTarget(Blocks.of(observed.indptr, orders.levels()), self.eps, threads)
-            else:
-                target = GraphsTarget(orders, self.eps, threads, np.zeros(orders.n_edges))
-        return Completion(observed, target, self.rank, self.tolerance)
+            return observed, LevelsTarget(Blocks.of(train.indptr, train.values), self.eps, threads)
+        observed, orders = _graphs(train, threads)
+        if self.graphs == "as-levels":
+            return observed, LevelsTarget(Blocks.of(observed.indptr, orders.levels()), self.eps, threads)
+        return observed, GraphsTarget(orders, self.eps, threads, np.zeros(orders.n_edges))
 
 
 def _step(completion: Completion, lam: float, point: Descent) -> Step:
@@ -139,7 +209,7 @@ def _step(completion: Completion, lam: float, point: Descent) -> Step:
         """The duality gap of this point."""
         return completion.gap(lam, point)
 
-    return Step(completion.model(point), objective, gap)
+    return Step(completion.model(lam, point), objective, gap)
 
 
 def _graphs(train: Comparisons, threads: int) -> tuple[Entries, OrderGraphs]:

@@ -1,20 +1,25 @@
 """RobiRank: ranking by a robust loss, stochastic on its linearised form (Yun, Raman and Vishwanathan 2014)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Step
+from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Model, Step
+from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
+from rankbench.methods.folding import own, vectors_of_items, with_vectors
+from rankbench.methods.newcomers import Bent, minima
 from rankbench.models import Factors
-from rankbench.names import Checked, checked_threads
-from rankbench.names.ranges import Count, Decay, Rank, StepSize, Weight
+from rankbench.names import AddedLater, Checked, checked_threads
+from rankbench.names.ranges import Count, Decay, Least, Rank, StepSize, Weight
+
+_FARTHEST = 500.0  # a larger difference of scores counts as this one, so that 2^x is finite
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class RobiRank(Checked):
     tried.)
 
     `among` chooses the competitors. `rated`: the user's other rated items; g = (2^r - 2^low) / (2^high - 2^low) for
-    a rating r between the lowest and the highest there is, the gain of NDCG scaled to 1. `catalogue`: every
+    a rating r, the gain of NDCG scaled to 1; `low` and `high` are the lowest and the highest rating there is, if not
+    given, and ratings beyond them count as they do. `catalogue`: every
     rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
     retrieval; the closed form then costs ratings times items. Users and items without ratings score NaN; users with
     ratings but no competitors, or only the lowest rating, score 0 for all.
@@ -50,6 +56,8 @@ class RobiRank(Checked):
     decay: Decay = 1e-5
     draws: Count = 4
     among: Literal["rated", "catalogue"] = "rated"
+    low: Annotated[Least, AddedLater()] = None
+    high: Annotated[Least, AddedLater()] = None
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
@@ -58,7 +66,7 @@ class RobiRank(Checked):
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""
         threads = checked_threads(threads)
-        wishes = wishes_of(train, self.among)
+        wishes = wishes_of(train, self.among, self.low, self.high)
         if len(wishes):
             check_rank("RobiRank", self.rank, train.n_users, train.n_items)
         per_user = np.diff(train.indptr)
@@ -98,6 +106,30 @@ class RobiRank(Checked):
             )
             updates += len(wishes) * self.draws
             yield Step(model, objective)
+
+    def as_trained(self, train: Ratings) -> "RobiRank":
+        """The same solver, with the gains that it took from these ratings as its settings."""
+        if not len(train):
+            return self
+        low, high = _scale(train.values, self.low, self.high)
+        return replace(self, low=low, high=high)
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum of the robust loss that Newton's method finds from zero on.
+
+        The loss is not convex, so that there may be others.
+        """
+        threads, items = checked_threads(threads), vectors_of_items(model, ratings, self.rank)
+        known = own(model, Factors)
+        if self.among == "rated":
+            rated, vectors = with_vectors(known, ratings, threads)
+        else:
+            rated, vectors = ratings, items
+        wishes = wishes_of(rated, self.among, self.low, self.high)
+        scale = 1 / np.sqrt(self.lam)
+        users = scale * minima(wishes.lists, wishes.candidates, scale * vectors, wishes.loss_of_user)
+        users[np.diff(rated.indptr) == 0] = np.nan
+        return Factors(users, known.items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +173,11 @@ class Wishes:
         kernel.closed_form(wishes=self.rows, users=users, items=items, xi=xi, losses=losses, threads=threads)
         return xi, losses
 
+    def loss_of_user(self, user: int) -> Callable[[Floats], Bent]:
+        """The robust loss of one user, as a function of the scores of their candidates."""
+        rows = slice(self.indptr[user], self.indptr[user + 1])
+        return partial(_robust, self.positions[rows], self.gains[rows])
+
     def visits(self, draws: int) -> tuple[Floats, Floats]:
         """The expected number of updates in a pass of each user and of each item; at least one.
 
@@ -159,7 +196,32 @@ class Wishes:
         return np.maximum(draws * per_user, 1), np.maximum(draws * (as_wish + as_rival), 1)
 
 
-def wishes_of(train: Ratings, among: str) -> Wishes:
+def _robust(wishes: Int32s, gains: Floats, scores: Floats) -> Bent:
+    """The loss sum_j g_j log2(1 + t_j) over the places j of the wishes, t_j = sum_k log2(1 + 2^(s_k - s_j))."""
+    powers = np.exp(np.log(2.0) * np.minimum(scores - scores[wishes, None], _FARTHEST))
+    powers[np.arange(len(wishes)), wishes] = 0.0  # an item does not compete with itself
+    both = 1.0 + powers
+    shares = powers / both  # the derivative of a term, by s_k
+    robust, sums = 1.0 + np.log(both).sum(axis=1) / np.log(2.0), shares.sum(axis=1)
+    weights = gains / (np.log(2.0) * robust)
+    slope = weights @ shares
+    slope[wishes] -= weights * sums
+
+    def curve(vectors: Floats, *, convex: bool) -> Floats:
+        bends = (np.log(2.0) * weights)[:, None] * shares / both
+        degrees = bends.sum(axis=0)
+        degrees[wishes] += bends.sum(axis=1)
+        mixed = vectors[wishes].T @ (bends @ vectors)
+        found = (vectors.T * degrees) @ vectors - mixed - mixed.T
+        if convex:
+            return np.asarray(found)
+        slopes = shares @ vectors - sums[:, None] * vectors[wishes]
+        return np.asarray(found - (slopes.T * (weights / robust)) @ slopes)
+
+    return Bent(float(gains @ np.log2(robust)), slope, curve)
+
+
+def wishes_of(train: Ratings, among: str, low: float | None = None, high: float | None = None) -> Wishes:
     """The wishes of ratings: weighted by gain among the user's items, or equal among the whole catalogue."""
     per_user, n_items = np.diff(train.indptr), train.n_items
     candidates: Int32s
@@ -169,7 +231,10 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
         lists = np.tile(np.array([0, n_items]), (train.n_users, 1))
         candidates, seen = np.arange(n_items, dtype=np.int32), np.ones(n_items, int)
     else:
-        gains, positions = _gains(train.values), (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user))
+        gains, positions = (
+            _gains(train.values, low, high),
+            (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user)),
+        )
         lists = np.stack([train.indptr[:-1], train.indptr[1:]], axis=1)
         candidates, seen = train.items, np.bincount(train.items, minlength=n_items)
     wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]
@@ -178,10 +243,22 @@ def wishes_of(train: Ratings, among: str) -> Wishes:
     return Wishes(indptr, places, gains[wanted], lists.astype(np.int64), candidates, seen)
 
 
-def _gains(values: Floats) -> Floats:
-    """The gain (2^r - 2^low) / (2^high - 2^low) of each rating r, without overflow; 0 if all 2^r are equal."""
-    least = np.exp2(values.min() - values.max()) if len(values) else 1.0
+def _gains(values: Floats, low: float | None, high: float | None) -> Floats:
+    """The gain (2^r - 2^low) / (2^high - 2^low) of each rating r, without overflow; 0 if both powers are equal."""
+    if not len(values):
+        return np.zeros(0)
+    low, high = _scale(values, low, high)
+    least = np.exp2(low - high)
     if least == 1:
         return np.zeros(len(values))
-    gains: Floats = (np.exp2(values - values.max()) - least) / (1 - least)
+    gains: Floats = (np.exp2(np.clip(values, low, high) - high) - least) / (1 - least)
     return gains
+
+
+def _scale(values: Floats, low: float | None, high: float | None) -> tuple[float, float]:
+    """The ratings whose gains are 0 and 1."""
+    found = float(values.min() if low is None else low), float(values.max() if high is None else high)
+    if found[0] > found[1]:
+        problem = f"low={found[0]:g} is above high={found[1]:g}"
+        raise UserError(problem, remedy="lower low, or raise high", subject="RobiRank")
+    return found

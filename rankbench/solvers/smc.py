@@ -1,7 +1,7 @@
 """Standard matrix completion: least squares on the ratings with a nuclear-norm penalty (Candes and Plan 2010)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
@@ -11,6 +11,7 @@ from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries
+from rankbench.methods.folding import penalised, ridge, with_vectors
 from rankbench.methods.warm_starts import factors_of
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, checked_threads
@@ -83,10 +84,26 @@ class SMC(Checked):
             for point in completion.descent(lam, rng, start):
                 yield self._step(completion, lam, means, point)
 
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each with the least squares that the nuclear norm leaves to them at the optimum."""
+        (known, penalties), threads = penalised(model), checked_threads(threads)
+        columns = slice(-1 if self.centred else None)
+        plain = Factors(known.users[:, columns], known.items[:, columns])
+        rated, vectors = with_vectors(plain, ratings, threads, zeros=False)
+        means = self.means(rated)
+        rated = replace(rated, values=rated.values - means[rated.users])
+        users = ridge(rated, vectors, penalties[columns], threads, "SMC")
+        return Factors(np.column_stack([users, means]) if self.centred else users, known.items, penalties)
+
+    def means(self, train: Ratings) -> Floats:
+        """What is added to each user's scores: with `centred` the mean of their ratings, else 0."""
+        counts = np.diff(train.indptr)
+        found: Floats = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred
+        return found
+
     def completion(self, train: Ratings, threads: int) -> tuple[Completion, Floats]:
         """The completion problem, and the mean to be added to each user's scores."""
-        counts = np.diff(train.indptr)
-        means = np.bincount(train.users, train.values, train.n_users) / np.maximum(counts, 1) * self.centred
+        means = self.means(train)
         observed = Entries.of(train.indptr, train.items, train.n_items, threads)
         target = RatingsTarget(train.values - means[train.users])
         return Completion(observed, target, self.rank, self.tolerance), means
@@ -99,10 +116,11 @@ class SMC(Checked):
             """The duality gap of this point."""
             return completion.gap(lam, point)
 
-        model = completion.model(point)
+        model = completion.model(lam, point)
         return Step(_raised(model, means) if self.centred else model, objective, gap)
 
 
 def _raised(plain: Factors, means: Floats) -> Factors:
     """The model that scores by these factors plus each user's mean."""
-    return Factors(np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))]))
+    users, items = np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))])
+    return Factors(users, items, None if plain.penalties is None else np.append(plain.penalties, 0.0))

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
+from scipy.special import expit
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Int64s, Ints, Step
+from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Int64s, Ints, Model, Step
 from rankbench.data.by_item import counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import negatives
@@ -17,11 +18,14 @@ from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import sqlrank
 from rankbench.methods.adagrad import AdaGrad, entries_of
 from rankbench.methods.factors import seed_of
+from rankbench.methods.folding import own, vectors_of_items, with_vectors
+from rankbench.methods.newcomers import Bent, minima
 from rankbench.models import Factors
 from rankbench.names import Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Least, Rank, StepSize, Weight
 
 _START = 0.1  # the standard deviation of a number at the start, as in the authors' code
+_LISTS = 4  # of a user who is fitted alone, with ties and unrated items drawn anew in each
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,77 @@ class SQLRank(Checked):
                 descent.visit(order[first : first + self.batch], lists)
             yield Step(descent.model, lambda: descent.objective(kept))
 
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
+        """The model of these users, each at the minimum that Newton's method finds from zero on.
+
+        The loss is the mean over some lists that are drawn once, always the same for the same ratings. With
+        `link=sigmoid` it is not convex, so that there may be other minima.
+        """
+        known, threads = own(model, Factors), checked_threads(threads)
+        items = vectors_of_items(model, ratings, self.rank)
+        rated, vectors = (ratings, np.nan_to_num(items)) if self.unrated else with_vectors(known, ratings, threads)
+        kept, scale = rated.at_least(self.least), 1 / np.sqrt(self.lam)
+        lists = [self._drawn(kept, user) for user in range(kept.n_users)]
+        bounds = np.cumsum([0, *(len(own_items) for own_items, _ in lists)])
+        users = scale * minima(
+            np.column_stack([bounds[:-1], bounds[1:]]),
+            np.concatenate([np.zeros(0, np.int32), *(own_items for own_items, _ in lists)]),
+            scale * vectors,
+            lambda user: partial(_mean_loss, lists[user][1], self.link == "sigmoid"),
+        )
+        users[np.diff(rated.indptr) == 0] = np.nan
+        return Factors(users, known.items)
+
+    def _drawn(self, kept: Ratings, user: int) -> tuple[Int32s, Ints]:
+        """The items of a user's lists, and the lists as places among these, one per row."""
+        rows, rng = slice(kept.indptr[user], kept.indptr[user + 1]), np.random.default_rng(0)
+        items, values = kept.items[rows], kept.values[rows]
+        ties = rng.random((_LISTS, len(items)))
+        lists = np.lexsort((ties, np.broadcast_to(-values, ties.shape)))
+        if not self.unrated or not 0 < len(items) < kept.n_items:
+            return items, lists
+        others = np.setdiff1d(np.arange(kept.n_items, dtype=np.int32), items)
+        drawn = rng.integers(len(others), size=(_LISTS, self.unrated * len(items)))
+        chosen, places = np.unique(drawn, return_inverse=True)
+        tails = len(items) + places.reshape(drawn.shape)
+        return np.concatenate([items, others[chosen]]), np.hstack([lists, tails])
+
+
+def _mean_loss(lists: Ints, sigmoid: bool, scores: Floats) -> Bent:
+    """The mean loss of these lists of places, one per row, as a function of the places' scores."""
+    share, ordered = 1 / len(lists), scores[lists]
+    losses, slopes = losses_of(np.arange(len(lists) + 1) * lists.shape[1], ordered.ravel(), sigmoid)
+
+    def of_places(values: Floats) -> Floats:
+        return np.asarray(np.bincount(lists.ravel(), share * values.ravel(), len(scores)))
+
+    def curve(vectors: Floats, *, convex: bool) -> Floats:
+        """The t-th draw adds sum_r p_r v_r v_r^T - m_t m_t^T, p_r = exp(m_r) / T_t for r >= t and m_t the mean of v."""
+        m, by_score, bends = ordered, np.ones_like(ordered), np.zeros_like(ordered)
+        if sigmoid:
+            m = expit(ordered)
+            by_score = m * (1 - m)
+            bends = by_score * (1 - 2 * m)
+        weights = np.exp(m - m.max(axis=1, keepdims=True))
+        inverse = 1 / np.maximum(np.cumsum(weights[:, ::-1], axis=1)[:, ::-1], np.finfo(float).tiny)
+        chances = weights * np.cumsum(inverse, axis=1)
+        rest = bends * (chances - 1)
+        degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
+        means = (weights * by_score)[:, ::-1, None] * vectors[lists[:, ::-1]]
+        np.cumsum(means, axis=1, out=means)
+        means *= inverse[:, ::-1, None]
+        means = means.reshape(-1, vectors.shape[1])
+        return np.asarray((vectors.T * degrees) @ vectors - share * (means.T @ means))
+
+    return Bent(share * float(losses.sum()), of_places(slopes), curve)
+
+
+def losses_of(indptr: Int64s, scores: Floats, sigmoid: bool, threads: int = 1) -> tuple[Floats, Floats]:
+    """The losses of lists with these scores, and their derivatives."""
+    losses, slopes = np.empty(len(indptr) - 1), np.empty(len(scores))
+    sqlrank.list_slopes(indptr=indptr, scores=scores, sigmoid=sigmoid, losses=losses, slopes=slopes, threads=threads)
+    return losses, slopes
+
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
@@ -83,6 +158,7 @@ class _Descent:
 
     def __init__(self, solver: SQLRank, train: Ratings, rng: np.random.Generator, threads: int) -> None:
         self.solver, self.rng, self.threads, self.n_items = solver, rng, threads, train.n_items
+        self.how = solver.link == "sigmoid", threads
         self.kept = train.at_least(solver.least)
         counts = np.diff(self.kept.indptr)
         self.active = np.flatnonzero(counts)
@@ -130,7 +206,7 @@ class _Descent:
         own = lists.items[places]
         users, items = self.users.rows[chosen], self.items.rows
         indptr = np.concatenate([[0], np.cumsum(np.diff(lists.indptr)[chosen])])
-        slopes = self._losses(indptr, np.einsum("ij,ij->i", users[rows], items[own]))[1]
+        slopes = losses_of(indptr, np.einsum("ij,ij->i", users[rows], items[own]), *self.how)[1]
         pulls = scipy.sparse.csr_array((slopes, own, indptr), shape=(len(chosen), self.n_items))
         listed, lam = np.flatnonzero(self.listed), self.solver.lam
         share = len(chosen) / len(self.active)
@@ -139,22 +215,9 @@ class _Descent:
         self.users.move(chosen, of_users)
         self.items.move(listed, of_items)
 
-    def _losses(self, indptr: Int64s, scores: Floats) -> tuple[Floats, Floats]:
-        """The losses of lists with these scores, and their derivatives."""
-        losses, slopes = np.empty(len(indptr) - 1), np.empty(len(scores))
-        sqlrank.list_slopes(
-            indptr=indptr,
-            scores=scores,
-            sigmoid=self.solver.link == "sigmoid",
-            losses=losses,
-            slopes=slopes,
-            threads=self.threads,
-        )
-        return losses, slopes
-
     def objective(self, lists: _Lists) -> float:
         """The objective of these lists."""
         owners = np.repeat(np.arange(self.kept.n_users), np.diff(lists.indptr))
         scores = self.model.score(owners, lists.items) if len(owners) else np.zeros(0)
         sizes = sum(np.nansum(np.square(side.rows)) for side in (self.users, self.items))
-        return float(self._losses(lists.indptr, scores)[0].sum() + self.solver.lam / 2 * sizes)
+        return float(losses_of(lists.indptr, scores, *self.how)[0].sum() + self.solver.lam / 2 * sizes)

@@ -307,7 +307,7 @@ def test_without_ids_the_numbers_are_the_ids():
         (
             MODEL,
             {"a": 5.0},
-            "the solver of this model is unknown, or fits no further users; fit one of bpr, ease, fm, frsvm, altsvm",
+            "the solver of this model is unknown, or fits no further users; fit a solver with fold_in, such as mf, ials",
         ),
     ],
 )
@@ -351,7 +351,7 @@ def test_a_solver_of_ones_own_is_not_saved_with_its_model(tmp_path):
     ("text", "message"),
     [
         ("mine.py:Mine", "holds an invalid model: mine.py:Mine is no solver of rankbench"),
-        ("robirank[rank=3]", "holds an invalid model: robirank.rank=3. fits no further users"),
+        ("svrank[C=3]", "holds an invalid model: svrank.C=3. fits no further users"),
         ("mf[rank=-3]", "holds an invalid model: mf: rank=-3 is out of range"),
     ],
 )

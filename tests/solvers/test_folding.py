@@ -9,25 +9,32 @@ import pytest
 import rankbench
 from rankbench.core.contract import FoldsIn
 from rankbench.core.errors import UserError
-from rankbench.data.synthetic import FeatureLowRank
+from rankbench.data.synthetic import BTL, FeatureLowRank, LowRank
 from rankbench.data.views import Ratings, offer
+from rankbench.methods.isotonic import project_blocks
 from rankbench.methods.losses import LOSSES
 from rankbench.models import ItemScores
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.altsvm import AltSVM
 from rankbench.solvers.bpr import BPR
 from rankbench.solvers.cofirank import CofiRank, Problem
+from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.ease import EASE
 from rankbench.solvers.fm import FM
 from rankbench.solvers.frsvm import FRSVM
 from rankbench.solvers.ials import IALS
 from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
+from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
+from rankbench.solvers.rmc import RMC
+from rankbench.solvers.robirank import RobiRank
 from rankbench.solvers.rp3beta import RP3Beta
 from rankbench.solvers.sgd import SGD
 from rankbench.solvers.slim import SLIM
+from rankbench.solvers.smc import SMC
 from rankbench.solvers.softmax import Softmax
+from rankbench.solvers.sqlrank import SQLRank
 
 FOLDING = (
     MF(rank=3, lam=0.7),
@@ -63,6 +70,19 @@ FOLDING = (
     FRSVM(rank=2, newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, loss="logistic", newton=60, cg=60, forcing=1e-9),
     FRSVM(rank=2, C=0.1, features="none", fallback="mean", newton=60, cg=60, forcing=1e-9),
+    SMC(lam=2.0),
+    SMC(share=0.2, centred=True),
+    RMC(lam=1.0),
+    RMC(share=0.1, eps=0.3),
+    ConvexERM(lam=0.5),
+    ConvexERM(lam=0.5, loss="squared-hinge"),
+    LCR(rank=2, anchors=3),
+    LCR(rank=2, anchors=0),
+    RobiRank(rank=3, low=1.0, high=12.0),
+    RobiRank(rank=3, among="catalogue"),
+    SQLRank(rank=3),
+    SQLRank(rank=3, link="identity", least=2.0),
+    SQLRank(rank=3, unrated=2),
 )
 EVERY = pytest.mark.parametrize("solver", FOLDING, ids=repr)
 
@@ -97,9 +117,11 @@ def test_all_solvers_that_fold_in_are_tested_here():
 OTHERS = tuple(  # no exact half step
     one
     for one in FOLDING
-    if isinstance(one, (SLIM, Softmax, BPR, CofiRank)) or "inner=1" in repr(one) or "fitted" in repr(one)
+    if isinstance(one, (SLIM, Softmax, BPR, CofiRank, SMC, RMC, RobiRank, SQLRank, LCR))
+    or "inner=1" in repr(one)
+    or "fitted" in repr(one)
 )
-OF_PAIRS = FRSVM | SGD | AltSVM | FM
+OF_PAIRS = FRSVM | SGD | AltSVM | FM | ConvexERM
 EXACT = [one for one in FOLDING if one not in OTHERS and not isinstance(one, OF_PAIRS)]
 
 
@@ -122,7 +144,8 @@ def test_a_user_alone_gets_the_bits_that_they_get_among_others(solver, data):
 
 @EVERY
 def test_ratings_of_items_that_the_model_does_not_know_change_nothing(solver, data):
-    if isinstance(solver, IMC | Softmax | BPR) or (isinstance(solver, FRSVM | FM) and solver.needs_features):
+    of_all = isinstance(solver, IMC | Softmax | BPR) or "catalogue" in repr(solver) or "unrated=2" in repr(solver)
+    if of_all or (isinstance(solver, FRSVM | FM) and solver.needs_features):
         pytest.skip("it knows every item, by its features or as a competitor")
     model, one = model_at(solver, data, 2), of_users(data, [3])
     more = Ratings(np.array([0, len(one) + 1]), np.append(0, one.items), np.append(5.0, one.values), one.n_items)
@@ -198,6 +221,7 @@ def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, 
     found = solver.fold_in(model, view)
     pairs, loss = data.comparisons(), next(one for one in LOSSES if one.name == solver.loss)
     C = solver.C if isinstance(solver, FRSVM) else 1 / solver.lam
+    C = 1 / model.penalties[0] if isinstance(solver, ConvexERM) else C
     by_features = isinstance(solver, FRSVM) and solver.needs_features
     vectors = np.nan_to_num(model.items(np.arange(12), 1) if by_features else model.items)
     apart = vectors[pairs.better] - vectors[pairs.worse]
@@ -241,6 +265,148 @@ def test_cofirank_ends_at_the_minimum_of_the_users_half(loss, data):
     for length in (1e-4, 1e-2, 1.0):
         for _ in range(20):
             assert (objectives(found + length * rng.standard_normal(found.shape)) >= least * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize(
+    ("solver", "as_comparisons"),
+    [
+        (SMC(lam=2.0, tolerance=1e-11), False),
+        (SMC(share=0.2, centred=True, tolerance=1e-11), False),
+        (RMC(lam=1.0, tolerance=1e-11), False),
+        (RMC(share=0.1, eps=0.3, tolerance=1e-11), False),
+        (RMC(lam=1.0, tolerance=1e-11), True),
+        (RMC(lam=1.0, tolerance=1e-11, graphs="as-levels"), True),
+        (ConvexERM(lam=0.5), True),
+        (ConvexERM(lam=0.5, loss="squared-hinge"), True),
+    ],
+)
+def test_at_the_optimum_under_the_nuclear_norm_each_user_is_at_their_own_minimum(solver, as_comparisons):
+    rng = np.random.default_rng(0)
+    view = LowRank(users=40, items=25, per_user=10, rank=2).view(rng)
+    if as_comparisons:
+        view = (pairs := view.comparisons()).where(rng.random(len(pairs)) < 0.4)
+    *_, step = islice(solver.steps(view, rng), 1000)
+    folded = solver.fold_in(step.model, view)
+    assert step.gap() < 1e-7 * step.objective() and len(step.model.penalties) > 1
+    np.testing.assert_allclose(folded.users, step.model.users, atol=1e-4 * np.nanmax(np.abs(step.model.users)))
+    again = solver.fold_in(folded, view)  # it knows the same of its items
+    assert again.users.tobytes() == folded.users.tobytes()
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+@pytest.mark.parametrize("levels", [3, 100])
+def test_rmc_ends_where_the_distance_from_the_users_order_and_the_penalty_balance(lam, levels):
+    rng = np.random.default_rng(2)
+    view = LowRank(users=30, items=40, per_user=20, rank=3).view(rng)
+    view = replace(view, values=np.ceil(levels * rng.random(len(view))))
+    *_, step = islice(RMC(lam=lam).steps(view, rng), 40)
+    found, items, penalties = RMC(lam=lam).fold_in(step.model, view), step.model.items, step.model.penalties
+    for user, rows in enumerate(zip(view.indptr, view.indptr[1:], strict=False)):
+        own, x = items[view.items[slice(*rows)]], found.users[user]
+        away = own @ x - project_blocks(own @ x, view.values[slice(*rows)])
+        np.testing.assert_allclose(own.T @ away + penalties * x, 0.0, atol=1e-9 * max(1.0, np.abs(own.T @ away).max()))
+
+
+@pytest.mark.parametrize("anchors", [0, 4])
+def test_at_the_optimum_of_lcr_each_user_is_at_their_own_minimum(anchors):
+    rng = np.random.default_rng(0)
+    view = BTL(users=30, items=10, comparisons=25).view(rng)
+    solver = LCR(rank=2, anchors=anchors, lam=0.3, prior_rank=10)  # so that preliminary factors hold the whole matrix
+    *_, step = islice(solver.steps(view, rng), 2000)
+    folded = solver.fold_in(step.model, view)
+    np.testing.assert_allclose(folded.user_weights, step.model.user_weights, atol=1e-6)
+    everyone = np.arange(30)
+    np.testing.assert_allclose(folded.score_all(everyone), step.model.score_all(everyone), atol=1e-4)
+
+
+def robust_loss(scores, values, solver):
+    """What RobiRank minimises for one user, from its formula."""
+    gains = (2**values - 2**solver.low) / (2**solver.high - 2**solver.low)
+    terms = np.log2(1 + 2 ** (scores[None, :] - scores[:, None]))
+    np.fill_diagonal(terms, 0.0)
+    return gains @ np.log2(1 + terms.sum(axis=1))
+
+
+def list_loss(scores, values, solver):
+    """What SQL-Rank minimises for one user without ties, from its formula."""
+    ordered = scores[np.argsort(-values)]
+    exponents = 1 / (1 + np.exp(-ordered)) if solver.link == "sigmoid" else ordered
+    return sum(np.log(np.exp(exponents[place:]).sum()) - exponents[place] for place in range(len(ordered)))
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [
+        (RobiRank(rank=3, lam=0.3, low=0.0, high=12.0), robust_loss),
+        (RobiRank(rank=3, lam=0.003, low=0.0, high=12.0), robust_loss),
+        (SQLRank(rank=3, lam=0.3), list_loss),
+        (SQLRank(rank=3, lam=0.001), list_loss),
+        (SQLRank(rank=3, lam=0.3, link="identity"), list_loss),
+    ],
+)
+def test_losses_that_are_not_convex_end_at_a_minimum(solver, loss, data):
+    model = model_at(solver, data, 5)
+    for user in range(12):
+        one = of_users(data, [user])
+        own, x = model.items[one.items], solver.fold_in(model, one).users[0]
+
+        def objective(x, own=own, values=one.values):
+            return loss(own @ x, values, solver) + solver.lam / 2 * x @ x
+
+        gradient = [(objective(x + 1e-5 * e) - objective(x - 1e-5 * e)) / 2e-5 for e in np.eye(3)]
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+        rng = np.random.default_rng(user)
+        assert all(objective(x + 1e-2 * rng.standard_normal(3)) > objective(x) for _ in range(20))
+
+
+def test_robirank_among_the_catalogue_ends_at_a_minimum_too(data):
+    solver, one = RobiRank(rank=3, lam=0.3, among="catalogue"), of_users(data, [3])
+    model = model_at(solver, data, 5)
+    items, x = model.items, solver.fold_in(model, one).users[0]
+
+    def objective(x):
+        terms = np.log2(1 + 2 ** ((items @ x)[None, :] - (items @ x)[:, None]))
+        np.fill_diagonal(terms, 0.0)
+        return np.log2(1 + terms.sum(axis=1))[one.items].sum() + 0.15 * x @ x
+
+    gradient = [(objective(x + 1e-5 * e) - objective(x - 1e-5 * e)) / 2e-5 for e in np.eye(3)]
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+
+
+def test_a_fitted_robirank_keeps_the_gains_of_its_training(data):
+    model = rankbench.fit("robirank[rank=3]", data, steps=5)
+    assert (model.solver.low, model.solver.high) == (data.values.min(), data.values.max())
+    one = of_users(data, [3])
+    scores = model.fold_in(one).score_all(np.arange(1))
+    assert scores.tobytes() == model.solver.fold_in(model.model, one).score_all(np.arange(1)).tobytes()
+    assert scores.tobytes() != RobiRank(rank=3).fold_in(model.model, one).score_all(np.arange(1)).tobytes()
+
+
+def test_lists_of_sqlrank_fall_with_the_ratings_and_have_unrated_items_behind(data):
+    view = replace(data, values=np.round(data.values / 3))
+    items, lists = SQLRank(unrated=2)._drawn(view, 3)
+    values = view.values[view.indptr[3] : view.indptr[4]]
+    n = len(values)
+    assert (np.diff(values[lists[:, :n]], axis=1) <= 0).all() and (np.sort(lists[:, :n]) == np.arange(n)).all()
+    assert lists.shape[1] == 3 * n and not np.isin(items[lists[:, n:]], items[:n]).any()
+    assert len(np.unique(lists[:, :n], axis=0)) > 1  # ties are broken anew in each
+
+
+def test_scores_that_do_not_reach_the_bound_fold_nobody_in(data):
+    solver = ConvexERM(lam=1e6, loss="squared-hinge")
+    *_, step = islice(solver.steps(data.comparisons(), np.random.default_rng(0)), 60)
+    with pytest.raises(UserError, match=r"do not reach the bound on their size.*; train with a smaller lam"):
+        solver.fold_in(step.model, data)
+
+
+def test_a_model_that_does_not_say_what_a_vector_costs_folds_nobody_in(data):
+    for solver in (SMC(lam=2.0), RMC(lam=1.0), ConvexERM(lam=0.5)):
+        older = replace(model_at(solver, data, 2), penalties=None)
+        with pytest.raises(UserError, match="does not say what a user's vector costs, as older ones do not; fit it"):
+            solver.fold_in(older, data)
+    older = replace(model_at(LCR(rank=2), data, 2), anchors=None)
+    with pytest.raises(UserError, match="does not say where its anchors are, as older ones do not; fit it again"):
+        LCR(rank=2).fold_in(older, data)
 
 
 def test_cofirank_solves_the_normal_equations_of_its_least_squares(data):
