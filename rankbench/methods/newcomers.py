@@ -13,7 +13,8 @@ from rankbench.methods.line_search import halved, sufficient
 _STEPS = 200
 _TRIALS = 40  # of a line search
 _SHORT = 1e-17  # of |x|^2: a step d with d^T H d below it is the last one
-_ROUNDING = 1e-14  # of a value
+_STALE = 0.02  # of the d^T H d of the step before: if it is still more, the second derivatives are computed anew
+_ROUNDING = 1e-14  # of the largest score and of a value: losses are differences of scores
 
 
 class Bent(NamedTuple):
@@ -34,24 +35,26 @@ def minimum(vectors: Floats, loss: Callable[[Floats], Bent]) -> Floats:
     The loss must have a continuous derivative. If it is convex, so that there is one minimum, this is it. NaN where
     numbers are too large.
     """
-    x = np.zeros(vectors.shape[1])
-    now, value, gradient = _at(vectors, loss, x)
+    now = _at(vectors, loss, np.zeros(vectors.shape[1]))
+    factor, before = _factored(vectors, now.bent), np.inf
     for _ in range(_STEPS):
-        step = _newton_step(vectors, now, gradient)
-        promised = float(gradient @ step)
+        step, promised = _step(factor, now.gradient)
+        if promised > _STALE * before:
+            factor = _factored(vectors, now.bent)
+            step, promised = _step(factor, now.gradient)
         if not np.isfinite(promised):
-            return np.full(len(x), np.nan)
-        if -promised <= _SHORT * float(x @ x):
-            return np.asarray(x + step)
+            return np.full(len(step), np.nan)
+        if promised <= _SHORT * float(now.x @ now.x):
+            return np.asarray(now.x + step)
         for length in halved(_TRIALS):
-            found, trial, slope = _at(vectors, loss, x + length * step)
-            level = trial <= value + _ROUNDING * abs(value) and abs(float(slope @ step)) <= -promised / 2
-            if level or sufficient(trial, value, length, promised):
+            found = _at(vectors, loss, now.x + length * step)
+            level = found.value <= now.value + now.rounding and abs(float(found.gradient @ step)) <= promised / 2
+            if level or sufficient(found.value, now.value, length, -promised):
                 break
         else:
-            return x
-        x, now, value, gradient = x + length * step, found, trial, slope
-    return x
+            return now.x
+        now, before = found, promised
+    return now.x
 
 
 @one_blas_thread()
@@ -64,18 +67,35 @@ def minima(lists: Ints, items: Ints, vectors: Floats, loss_of: Callable[[int], C
     return found
 
 
-def _at(vectors: Floats, loss: Callable[[Floats], Bent], x: Floats) -> tuple[Bent, float, Floats]:
-    """The loss at x, and the objective with its gradient."""
-    found = loss(vectors @ x)
-    return found, found.loss + float(x @ x) / 2, found.slope @ vectors + x
+class _Point(NamedTuple):
+    """A vector with its loss, and the value and the gradient of the objective."""
+
+    x: Floats
+    bent: Bent
+    value: float
+    gradient: Floats
+    rounding: float  # of the value
 
 
-def _newton_step(vectors: Floats, now: Bent, gradient: Floats) -> Floats:
-    """-H^-1 gradient, where H holds the second derivatives, or if these are not positive definite, the convex part."""
+def _at(vectors: Floats, loss: Callable[[Floats], Bent], x: Floats) -> _Point:
+    scores = vectors @ x
+    bent = loss(scores)
+    value = bent.loss + float(x @ x) / 2
+    return _Point(x, bent, value, bent.slope @ vectors + x, _ROUNDING * (abs(value) + float(np.abs(scores).max())))
+
+
+def _factored(vectors: Floats, now: Bent) -> Floats:
+    """The Cholesky factor of the second derivatives, or if these are not positive definite, of the convex part."""
     for convex in (False, True):
         matrix = now.curve(vectors, convex=convex)
         matrix.flat[:: len(matrix) + 1] += 1.0
-        _, step, failed = scipy.linalg.lapack.dposv(matrix, -gradient)
+        factor, failed = scipy.linalg.lapack.dpotrf(matrix)
         if not failed:
-            return np.asarray(step)
-    return np.full(len(gradient), np.nan)
+            return np.asarray(factor)
+    return np.full(matrix.shape, np.nan)
+
+
+def _step(factor: Floats, gradient: Floats) -> tuple[Floats, float]:
+    """The step d that a factor of second derivatives H gives, and d^T H d."""
+    step = -scipy.linalg.lapack.dpotrs(factor, gradient)[0]
+    return np.asarray(step), -float(gradient @ step)

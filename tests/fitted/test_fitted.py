@@ -307,7 +307,7 @@ def test_without_ids_the_numbers_are_the_ids():
         (
             MODEL,
             {"a": 5.0},
-            "the solver of this model is unknown, or fits no further users; fit a solver with fold_in, such as mf, ials",
+            "the solver of this model is unknown, or fits no further users; fit a solver with fold_in, such as mf",
         ),
     ],
 )
