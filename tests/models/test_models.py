@@ -1,6 +1,7 @@
 """Every model scores by its formula, for one pair or many, and survives a file without pickle."""
 
 import tracemalloc
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from rankbench.arrays.npz import fingerprint, pack
 from rankbench.core.errors import UserError
+from rankbench.execution.worker import digest_of
 from rankbench.kernels.models import scoring
 from rankbench.models import (
     MODELS,
@@ -61,6 +63,10 @@ EXAMPLES = {
     "Factors": Factors(WEIGHTS, FEATURES),
     "Factors of padded rows": Factors(*(np.pad(each, ((0, 0), (0, 2)))[:, :4] for each in (WEIGHTS, FEATURES))),
     "BlendedFactors": BlendedFactors(WEIGHTS, FEATURES, SHARES, REACHES),
+    "Factors for further users": Factors(WEIGHTS, FEATURES, np.arange(4.0)),
+    "BlendedFactors for further users": BlendedFactors(
+        WEIGHTS, FEATURES, SHARES, REACHES, FEATURES[:, :3].copy(), WEIGHTS[:1, :3].copy()
+    ),
     "FeatureFactors": FeatureFactors(TASTES, BASIS, FEATURES),
     "FeatureFactors, sparse": FeatureFactors(TASTES, BASIS, scipy.sparse.csr_array(FEATURES)),
     "UserWeights": UserWeights(FEATURES, WEIGHTS, OFFSETS),
@@ -95,6 +101,8 @@ EXPECTED = {
     "Factors": PRODUCTS,
     "Factors of padded rows": PRODUCTS,
     "BlendedFactors": PRODUCTS / (SHARES @ REACHES.T),
+    "Factors for further users": PRODUCTS,
+    "BlendedFactors for further users": PRODUCTS / (SHARES @ REACHES.T),
     "FeatureFactors": TASTES @ (FEATURES @ BASIS).T,
     "FeatureFactors, sparse": TASTES @ (FEATURES @ BASIS).T,
     "UserWeights": PRODUCTS + OFFSETS[:, None],
@@ -365,6 +373,17 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "weights of fewer users": ("BlendedFactors", "user_weights", lambda a: a[1:], "user_weights has the shape 2 x 2"),
     "weights of fewer items": ("BlendedFactors", "item_weights", lambda a: a[1:], "item_weights has the shape 4 x 2"),
     "more weights": ("BlendedFactors", "item_weights", lambda a: np.ones((5, 3)), "item_weights has the shape 5 x 3"),
+    "more penalties": ("Factors for further users", "penalties", lambda a: a[:2], "penalties has the shape 2: it must"),
+    "shorter anchors": (
+        "BlendedFactors for further users",
+        "anchors",
+        lambda a: a[:, 1:],
+        "anchors has the shape 1 x 2",
+    ),
+    "more anchors": ("BlendedFactors for further users", "anchors", lambda a: a[[0, 0]], "anchors has the shape 2 x 3"),
+    "fewer priors": (
+        "BlendedFactors for further users", "item_priors", lambda a: a[1:], "item_priors has the shape 4 x 3",
+    ),
     "functions of more features": ("FeatureFactors", "basis", lambda a: np.ones((5, 2)), "basis has the shape 5 x 2"),
     "users of more functions": ("FeatureFactors", "users", lambda a: np.ones((3, 3)), "users has the shape 3 x 3"),
     "wide weights": ("UserWeights", "weights", lambda a: np.ones((3, 5)), "weights has the shape 3 x 5"),
@@ -463,12 +482,18 @@ def test_a_file_with_a_part_of_a_sparse_matrix_missing_is_refused(tmp_path, part
 
 @every_model
 def test_a_file_without_one_of_its_arrays_is_refused(tmp_path, name):
-    for part in pack(EXAMPLES[name]):
+    beside = {each.name for each in fields(EXAMPLES[name]) if not each.metadata.get("scores", True)}
+    for part in pack(EXAMPLES[name]).keys() - beside:
         arrays = pack(EXAMPLES[name])
         del arrays[part]
         np.savez(tmp_path / "model.npz", allow_pickle=False, **arrays)
         with pytest.raises(UserError, match=r"model\.npz holds (no rankbench|an invalid) model"):
             load(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("name", ["Factors", "BlendedFactors"])
+def test_the_digest_of_a_result_is_of_what_a_model_scores_by(name):
+    assert digest_of(EXAMPLES[f"{name} for further users"]) == digest_of(EXAMPLES[name]) == fingerprint(EXAMPLES[name])
 
 
 def test_models_with_equal_arrays_have_equal_fingerprints_and_others_not():

@@ -13,6 +13,7 @@ from rankbench.data.synthetic import BTL, FeatureLowRank, LowRank
 from rankbench.data.views import Ratings, offer
 from rankbench.methods.isotonic import project_blocks
 from rankbench.methods.losses import LOSSES
+from rankbench.methods.newcomers import minimum
 from rankbench.models import ItemScores
 from rankbench.solvers import SOLVERS
 from rankbench.solvers.altsvm import AltSVM
@@ -390,6 +391,13 @@ def test_lists_of_sqlrank_fall_with_the_ratings_and_have_unrated_items_behind(da
     assert (np.diff(values[lists[:, :n]], axis=1) <= 0).all() and (np.sort(lists[:, :n]) == np.arange(n)).all()
     assert lists.shape[1] == 3 * n and not np.isin(items[lists[:, n:]], items[:n]).any()
     assert len(np.unique(lists[:, :n], axis=0)) > 1  # ties are broken anew in each
+
+
+def test_numbers_that_are_too_large_give_no_vector():
+    vectors = np.array([[1e200, 0.0], [0.0, 1.0]])
+    order = RMC().completion(Ratings(np.array([0, 2]), np.array([0, 1], np.int32), np.array([2.0, 1.0]), 2), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isnan(minimum(vectors, order.target.of_user(0))).all()
 
 
 def test_scores_that_do_not_reach_the_bound_fold_nobody_in(data):
