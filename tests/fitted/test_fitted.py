@@ -335,6 +335,16 @@ def test_a_saved_model_folds_in_as_before(tmp_path):
     assert len(rankbench.load(tmp_path / "zoe.npz").recommend()) == 4
 
 
+@pytest.mark.parametrize("solver", ["smc[share=0.1,centred=true]", "rmc[lam=1]", "robirank[rank=2]", "lcr[rank=2]"])
+def test_what_a_solver_took_from_training_is_in_the_file_of_its_model(solver, tmp_path):
+    model = rankbench.fit(solver, TRAIN, steps=5)
+    rankbench.save(model, tmp_path / "m.npz")
+    scores = [
+        one.fold_in({"b": 5, "a": 1}).score_all([0]).tobytes() for one in (model, rankbench.load(tmp_path / "m.npz"))
+    ]
+    assert scores[0] == scores[1]
+
+
 @dataclass(frozen=True)
 class OwnSolver(MF):
     """A solver that no registry knows."""
