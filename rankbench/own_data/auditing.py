@@ -273,7 +273,7 @@ def _layout(rows: Rows) -> str:
     where = ", ".join(f"{role} in column {place + 1}" for role, place in zip(layout.names, layout.fields, strict=True))
     header = f"a header on line {layout.header}" if layout.header else "no header"
     ids = "texts" if layout.text_ids else _kind_of(rows.ids[0])
-    dropped = f"; {rows.dropped:,} rows without a rating are left out" if rows.dropped else ""
+    dropped = f"; {rows.dropped:,} rows without a rating or an id are left out" if rows.dropped else ""
     return f"separator {letter}, {header}, {where}; ids are {ids}{dropped}"
 
 

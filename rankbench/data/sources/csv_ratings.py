@@ -48,7 +48,8 @@ class OwnRatings(Checked):
     rating of 1. A pair that occurs twice then counts once.
 
     A rating that is missing is an error; with `missing=drop` such rows are left out: those where it is empty, a dash, a
-    question mark, or a word such as NA, null or none. `decimal=comma` reads 4,5 as 4.5.
+    question mark, or a word such as NA, null or none. So are rows whose user or item is empty. `decimal=comma` reads
+    4,5 as 4.5.
     """
 
     path: str
@@ -90,9 +91,8 @@ class OwnRatings(Checked):
         columns = {role: name for role, name in given.items() if name is not None}
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
         letter = {"point": ".", "comma": ","}[self.decimal]
-        written = Layout(scale=scale, decimal=letter, drop_missing=self.missing == "drop")
-        base = _POSITIVE if self.positive else written
-        return read_own(file, layout_of(file, base, shape), self.ids)
+        base = _POSITIVE if self.positive else Layout(scale=scale, decimal=letter)
+        return read_own(file, layout_of(file, replace(base, drop_missing=self.missing == "drop"), shape), self.ids)
 
     def _parse(self, files: Files) -> Ratings:
         rows = self.rows()

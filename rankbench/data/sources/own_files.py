@@ -142,7 +142,8 @@ def _if_wide(rows: list[list[str]], layout: Layout) -> str:
 def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
     """The rows of a file; with `ids=auto`, ids are integers if all of them are and none has leading zeros, else text.
 
-    Without leading zeros each integer has only one spelling, so that `007` and `7` stay two ids.
+    Without leading zeros each integer has only one spelling, so that `007` and `7` stay two ids. Ids of rows that are
+    left out do not count.
     """
     as_text = replace(layout, text_ids=True)
     if ids == "text":
@@ -152,11 +153,22 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
     except UserError:
         if ids == "integer":
             raise
-        return read(file, as_text)  # raises the error if more than the ids is wrong
+        rows = read(file, as_text)  # raises the error if more than the ids is wrong
+        return _with_integers(rows) if rows.dropped else rows
     if ids == "integer" or not rows.padded:
         return rows
     texts = read(file, as_text)
     return texts if any(is_padded(column) for column in texts.ids) else rows
+
+
+def _with_integers(rows: Rows) -> Rows:
+    """The rows with integers as ids, if all of them are."""
+    try:
+        integers = tuple(column.astype(np.int64) for column in rows.ids)
+    except (ValueError, OverflowError):
+        return rows
+    alike = all((one.astype(np.str_) == other).all() for one, other in zip(integers, rows.ids, strict=True))
+    return replace(rows, ids=integers, layout=replace(rows.layout, text_ids=False)) if alike else rows
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:

@@ -39,7 +39,7 @@ class Rows:
     numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
     padded: bool = False  # a number of the file, perhaps an id, may have leading zeros
     times: Int64s | None = None  # as in the file; of dates, microseconds since 1970
-    dropped: int = 0  # how many rows were left out because their value is missing
+    dropped: int = 0  # how many rows were left out because their value or an id is missing
 
     def complain(self, row: int, what: str) -> NoReturn:
         """Raise an error that names the line of a row."""
@@ -100,14 +100,15 @@ def _read(file: File, layout: Layout) -> Rows:
             raise UserError(f"{file} holds no rows") from None
         raise _Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(layout.of_ids)])
-    if layout.text_ids and any((column == "").any() for column in ids):
+    whole = np.logical_and.reduce([column != "" for column in ids]) if layout.text_ids else np.True_
+    if not layout.drop_missing and not whole.all():
         _diagnose(file, layout)
     values = columns[len(layout.fields) - 1] if layout.valued else None
     times = None if layout.time is None else columns[-1]
     rows = Rows(file, layout, ids, values, padded=watched.padded, times=times)
-    if values is not None and layout.drop_missing and np.isnan(values).any():
-        kept = np.flatnonzero(~np.isnan(values))
-        rows = replace(rows.take(kept), dropped=len(values) - len(kept))
+    kept = whole if values is None else whole & ~np.isnan(values)
+    if layout.drop_missing and not kept.all():
+        rows = replace(rows.take(np.flatnonzero(kept)), dropped=int(np.sum(~kept)))
     _check_values(rows)
     return rows
 
@@ -235,13 +236,16 @@ def identified(rows: Iterable[tuple[int, list[str]]], file: File) -> Iterator[tu
 
 
 def _of_all(file: File, layout: Layout, text: str) -> tuple[str, str]:
-    """How many of all ratings are like this one, and what to do; empty texts where no setting helps with it."""
+    """How many of all rows are like the one with this cell, and what to do; empty texts where no setting helps."""
     if not (text in MISSING or (has_decimal_comma(text) and layout.decimal == ".")):
         return "", ""
     how = (layout.encoding, layout.header, layout.quoted, layout.escape)
     rows = records(file, layout.separator, max(layout.fields) + 1, *how)
     try:
-        counts, remedy = counted(fields[layout.fields[-1]] for _, fields in rows)
+        counts, remedy = counted(
+            (fields[layout.fields[-1]] if layout.valued else None, all(fields[place] for place in layout.of_ids))
+            for _, fields in rows
+        )
     except UserError:  # the file is worse than that, but the first error stays the first one
         return "", ""
     return f" ({counts})", remedy
@@ -274,14 +278,15 @@ def _diagnose(file: File, layout: Layout) -> None:
     for number, fields in records(file, layout.separator, least, *how):
         for name, index in zip(layout.names, layout.fields, strict=True):
             is_value, text = layout.valued and index == layout.fields[-1], fields[index]
-            if is_value and layout.drop_missing and text in MISSING:
+            if layout.drop_missing and (text in MISSING if is_value else layout.text_ids and not text):
                 continue
             plain = text.replace(layout.decimal, ".") if is_value else text
             reason = unreadable(plain, "number" if is_value else "text" if layout.text_ids else "id")
             if is_value and layout.decimal != "." and "." in text:
                 reason = "has a point: with decimal=comma decimals stand behind a comma, and nothing parts thousands"
             if reason:
-                also, remedy = _of_all(file, layout, text) if is_value and layout.strict else ("", "")
+                counts = layout.may_drop and (is_value or not text)
+                also, remedy = _of_all(file, layout, text) if counts else ("", "")
                 raise UserError(f"{file}, line {number}: {name} {text[:60]!r} {reason}{also}", remedy=remedy)
             if is_value and np.isinf(float(plain)):
                 raise UserError(f"{file}, line {number}: {out_of_range(float(plain), layout)}")

@@ -1,4 +1,4 @@
-"""Cells of a user's own table in which a rating is missing or written with a comma, counted for one error message."""
+"""Cells of a user's own table that are missing, or hold a comma for a point, counted for one error message."""
 
 import re
 from collections import Counter
@@ -18,16 +18,27 @@ def has_decimal_comma(text: str) -> bool:
     return bool(_DECIMAL_COMMA.fullmatch(text))
 
 
-def counted(ratings: Iterable[str]) -> tuple[str, str]:
-    """How many ratings are missing or have a comma, of which some do, and the settings that read the file."""
-    cells = Counter(islice(ratings, _MOST))
+def counted(rows: Iterable[tuple[str | None, bool]]) -> tuple[str, str]:
+    """How many rows lack a rating or an id, or have a comma in the rating, and the settings that read the file.
+
+    A row is the text of its rating, and whether it has all ids; some row is such a one. Rows without ratings, such as
+    clicks, have the text None.
+    """
+    looked_at = list(islice(rows, _MOST))
+    cells = Counter(text for text, _ in looked_at if text is not None)
     missing = Counter({text: count for text, count in cells.items() if text in MISSING})
     commas = Counter({text: count for text, count in cells.items() if has_decimal_comma(text)})
     kinds = [(missing, "missing", "missing=drop"), (commas, "written with a comma", "decimal=comma")]
     found = [f"{kind.total():,} {what} ({_some(kind)})" for kind, what, _ in kinds if kind]
-    settings = ",".join(setting for kind, _, setting in kinds if kind)
-    others = " to read the others" if missing else ""
-    return f"of {cells.total():,} ratings {' and '.join(found)}", f"write {settings} in brackets{others}"
+    settings = [setting for kind, _, setting in kinds if kind]
+    if nameless := sum(not whole for _, whole in looked_at):
+        found.append(f"{nameless:,} without a user or an item")
+        settings = [*dict.fromkeys(["missing=drop", *settings])]
+    others = " to read the others" if "missing=drop" in settings else ""
+    return (
+        f"of {len(looked_at):,} {'ratings' if cells else 'rows'} {' and '.join(found)}",
+        f"write {','.join(settings)} in brackets{others}",
+    )
 
 
 def _some(kind: Counter[str]) -> str:

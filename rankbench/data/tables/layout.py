@@ -26,13 +26,18 @@ class Layout:
     width: int = 0  # the number of fields of every line, if the header tells it
     time: int | None = None  # the field with the time of the row, which is read if every row has one
     decimal: str = "."  # the letter before the decimals of a value
-    drop_missing: bool = False  # rows without a value are left out, instead of being an error
+    drop_missing: bool = False  # rows without a value or an id are left out, instead of being an error
     dated: bool = False  # times are dates as in 2020-01-31 or 2020-01-31T12:00, and not whole numbers
 
     @property
     def of_ids(self) -> tuple[int, ...]:
         """Indices of the fields with ids."""
         return self.fields[:-1] if self.valued else self.fields
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether a user may ask that rows without a value or an id are left out: only of own ratings or clicks."""
+        return self.strict and self.names[:2] == ("user", "item")
 
 
 def letter_of(separator: str) -> str:

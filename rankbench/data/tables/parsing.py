@@ -120,7 +120,8 @@ def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     if layout.time is not None:
         kinds[layout.time] = str if layout.dated else np.int64
     chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
-    missing: Any = {layout.fields[-1]: MISSING} if layout.drop_missing else None
+    filtered = layout.drop_missing and layout.valued
+    missing: Any = {layout.fields[-1]: MISSING} if filtered else None
     with pandas.read_csv(
         io.BufferedReader(watched, _BUFFER),
         sep=letter_of(layout.separator),
@@ -132,7 +133,7 @@ def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
         quoting=csv.QUOTE_MINIMAL if layout.quoted else csv.QUOTE_NONE,
         escapechar=layout.escape,
         decimal=layout.decimal,
-        na_filter=layout.drop_missing,
+        na_filter=filtered,
         keep_default_na=False,
         na_values=missing,
         engine="c",

@@ -294,6 +294,35 @@ def test_a_setting_that_is_given_is_no_remedy_and_the_line_is_named_that_it_cann
     assert refused(write("user,item,rating\na,x,good\na,y,\n", "d.csv")).endswith("'good' is no number")
 
 
+def test_rows_without_an_id_are_counted_with_the_others_and_left_out_with_them(write):
+    rows = "user,item,rating\n1,10,5\n1,,3\n2,20,\n,10,2\n2,10,4\n"
+    assert refused(write(rows)).endswith(
+        "line 3: item '' is empty (of 5 ratings 1 missing ('') and 2 without a user or an item); write missing=drop in "
+        "brackets to read the others"
+    )
+    own = OwnRatings(write(rows), missing="drop")
+    assert triples(view_of(own)) == [(1, 10, 5.0), (2, 10, 4.0)] and own.rows().dropped == 3  # ids are integers
+    texts = OwnRatings(write(rows.replace("2,10,4", "a,10,4\n7,010,3"), "b.csv"), missing="drop")
+    assert triples(view_of(texts)) == [("1", "10", 5.0), ("7", "010", 3.0), ("a", "10", 4.0)]
+    padded = OwnRatings(write(rows.replace("2,10,4", "2,010,4"), "c.csv"), missing="drop")
+    assert triples(view_of(padded)) == [("1", "10", 5.0), ("2", "010", 4.0)]
+    assert refused(write("user,item,rating\na,x,5\n,x,4\n", "d.csv")).endswith(
+        "line 3: user '' is empty (of 2 ratings 1 without a user or an item); write missing=drop in brackets to read "
+        "the others"
+    )
+    clicks = write("user,item\na,x\na,na\nb,\n", "g.csv")
+    assert refused(clicks, positive=True).endswith(
+        "line 4: item '' is empty (of 3 rows 1 without a user or an item); write missing=drop in brackets to read the "
+        "others"
+    )
+    kept = view_of(OwnRatings(clicks, positive=True, missing="drop"))
+    assert triples(kept) == [("a", "na", 1.0), ("a", "x", 1.0)]  # only a rating may be spelled na
+    assert "is no whole number" in refused(write(rows, "e.csv"), missing="drop", ids="integer")
+    late = OwnRatings(write(rows + "2,10,\n2,30,wrong\n", "f.csv"), missing="drop")
+    with pytest.raises(UserError, match="line 8: rating 'wrong' is no number"):
+        view_of(late)
+
+
 def test_rows_without_a_rating_are_left_out_if_asked_and_counted(write):
     own = OwnRatings(write(MESSY), missing="drop", decimal="comma")
     assert triples(view_of(own)) == [("a", "x", 5.0), ("a", "y", 3.0), ("c", "x", 4.5), ("c", "y", 2.0)]
