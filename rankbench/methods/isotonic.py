@@ -105,7 +105,7 @@ class Blocks:
     def of_user(self, user: int) -> "Blocks":
         """The blocks of one user."""
         rows = slice(self.indptr[user], self.indptr[user + 1])
-        return Blocks(self.indptr[user : user + 2] - self.indptr[user], self.order[rows].copy(), self.depth[rows])
+        return Blocks(self.indptr[user : user + 2] - self.indptr[user], self.order[rows], self.depth[rows])
 
     @cached_property
     def levels(self) -> kernel.Levels:

@@ -85,7 +85,7 @@ class LCR(Checked):
             local = Factors(users[:1], items * spread[user] / (weights @ of_users[user])[:, None])
             found, _ = users_of_pairs(local, alone, Loss.LOGISTIC, 1 / self.lam, threads)
             users[user] = found[0] * spread[user]
-        return replace(known, users=users, user_weights=np.where(np.isnan(users[:, :1]), np.nan, of_users))
+        return replace(known, users=users, user_weights=of_users)
 
     def weights(self, factors: Floats, anchors: Floats) -> Floats:
         """The weights of users or items in every model: K to its anchor, and a constant for the model without one.

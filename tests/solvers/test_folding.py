@@ -29,7 +29,7 @@ from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
 from rankbench.solvers.rmc import RMC
-from rankbench.solvers.robirank import RobiRank
+from rankbench.solvers.robirank import RobiRank, wishes_of
 from rankbench.solvers.rp3beta import RP3Beta
 from rankbench.solvers.sgd import SGD
 from rankbench.solvers.slim import SLIM
@@ -381,6 +381,19 @@ def test_a_fitted_robirank_keeps_the_gains_of_its_training(data):
     scores = model.fold_in(one).score_all(np.arange(1))
     assert scores.tobytes() == model.solver.fold_in(model.model, one).score_all(np.arange(1)).tobytes()
     assert scores.tobytes() != RobiRank(rank=3).fold_in(model.model, one).score_all(np.arange(1)).tobytes()
+
+
+def test_gains_of_robirank_end_at_those_of_training(data):
+    values = np.array([0.0, 1.0, 3.0, 5.0, 9.0])
+    gains = wishes_of(Ratings(np.array([0, 5]), np.arange(5, dtype=np.int32), values, 5), "rated", 1.0, 5.0).gains
+    np.testing.assert_allclose(gains, [6 / 30, 1.0, 1.0])  # ratings of 1 and less gain nothing, and are no wishes
+    assert RobiRank().as_trained(data.where(np.zeros(len(data), bool))) == RobiRank()
+
+
+def test_a_new_user_with_all_items_has_lists_without_unrated_ones(data):
+    everything = Ratings(np.array([0, 12]), np.arange(12, dtype=np.int32), np.arange(12.0), 12)
+    items, lists = SQLRank(unrated=2)._drawn(everything, 0)
+    assert len(items) == 12 and lists.tolist() == [list(range(11, -1, -1))] * len(lists)
 
 
 def test_lists_of_sqlrank_fall_with_the_ratings_and_have_unrated_items_behind(data):
