@@ -200,8 +200,7 @@ class Run:
         return (
             "all" in asked.rerun
             or ("failed" in asked.rerun and result.status != "ok")
-            or (alone and result.contended)
-            or (alone and "disturbed" in asked.rerun and result.disturbed)
+            or (alone and "disturbed" in asked.rerun and (result.contended or result.disturbed))
             or ("foreign" in asked.rerun and result.machine.basis != self.machine.basis)
         )
 

@@ -152,11 +152,12 @@ def busy(monkeypatch):
     monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 2.0)
 
 
-def test_a_timed_run_replaces_contended_results(tmp_path, busy):
+def test_contended_results_are_kept_until_somebody_asks_for_their_times(tmp_path, busy):
     assert all(result.contended for result in results_of(ran(tmp_path, jobs=2)))
-    assert prepared(tmp_path, TINY, jobs=2).pending == ()
-    assert len(prepared(tmp_path, TINY).pending) == 4
-    assert not any(result.contended for result in results_of(ran(tmp_path)))
+    assert prepared(tmp_path, TINY, jobs=2, rerun="disturbed").pending == ()
+    assert prepared(tmp_path, TINY).pending == ()
+    assert len(prepared(tmp_path, TINY, rerun="disturbed").pending) == 4
+    assert not any(result.contended for result in results_of(ran(tmp_path, rerun="disturbed")))
 
 
 def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path, monkeypatch):
