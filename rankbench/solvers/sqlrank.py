@@ -129,11 +129,15 @@ def _mean_loss(lists: Ints, sigmoid: bool, scores: Floats) -> Bent:
         chances = weights * np.cumsum(inverse, axis=1)
         rest = bends * (chances - 1)
         degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
-        means = (weights * by_score)[:, ::-1, None] * vectors[lists[:, ::-1]]
-        np.cumsum(means, axis=1, out=means)
-        means *= inverse[:, ::-1, None]
-        means = means.reshape(-1, vectors.shape[1])
-        return np.asarray((vectors.T * degrees) @ vectors - share * (means.T @ means))
+        columns, backwards = np.ascontiguousarray(vectors.T), lists[:, ::-1].ravel()
+        means = np.take(columns, backwards, axis=1).reshape(
+            -1, *lists.shape
+        )  # sums go along the last axis, which is fast
+        means *= (weights * by_score)[:, ::-1]
+        np.cumsum(means, axis=2, out=means)
+        means *= inverse[:, ::-1]
+        means = means.reshape(len(columns), -1)
+        return np.asarray((columns * degrees) @ vectors - share * (means @ means.T))
 
     return Bent(share * float(losses.sum()), of_places(slopes), curve)
 
