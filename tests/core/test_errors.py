@@ -82,3 +82,8 @@ def test_a_name_near_to_one_comes_with_that_one_and_the_remedy():
 
 def test_a_name_near_to_none_comes_with_all():
     assert str(unknown("fruit", "zzz", ["pear", "apple"])) == "unknown fruit 'zzz'; known: apple, pear"
+
+
+def test_several_names_in_one_text_are_named_one_by_one():
+    found = unknown("solver", "mf, sgd", ["mf", "sgd", "mprank"], "rankbench list solvers")
+    assert str(found) == "unknown solver 'mf, sgd'; these are several: give each by itself (rankbench list solvers)"
