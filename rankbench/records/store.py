@@ -71,6 +71,7 @@ class Store:
         self._plans = folder / "plans"
         self._warn = warn
         self._known: dict[Path, tuple[tuple[int, int], Plan]] = {}  # plans that this store has written or read
+        self._machine: tuple[object, Machine] | None = None  # the last result's as in its file, for all that are alike
 
     def open(self) -> None:
         """Make the folders, check that they are writable, and remove what killed runs left behind."""
@@ -116,11 +117,16 @@ class Store:
         if content.pop("key", None) != cell.key:
             self._set_aside(path, "it is not a result of this cell")
             return None
+        written = content.get("machine")
+        if self._machine is not None and written == self._machine[0]:
+            content["machine"] = self._machine[1]
         try:
-            return revived(Result, {**content, "cell": cell})
+            found = revived(Result, {**content, "cell": cell})
         except Unreadable as error:
             self._set_aside(path, str(error))
             return None
+        self._machine = written, found.machine
+        return found
 
     def read(self, path: Path) -> Result:
         """The result in a file of this store, checked, with the cell that the file itself describes."""

@@ -94,6 +94,15 @@ def test_a_result_says_its_format_and_its_key(tmp_path):
     assert store.path(cell).name == f"global-{cell.key[:16]}.json"
 
 
+def test_results_of_one_machine_share_its_record_and_each_has_its_own_machine(tmp_path):
+    cells, store, other = cells_of(stored_plan()), opened(tmp_path), replace(MACHINE, cpu="another")
+    for cell, where in zip(cells, (MACHINE, MACHINE, other, MACHINE), strict=True):
+        store.save(made_up(cell, 0.5, machine=where), {})
+    reader = opened(tmp_path)
+    machines = [reader.load(cell).machine for cell in cells]
+    assert machines[0] is machines[1] and machines == [MACHINE, MACHINE, other, MACHINE]
+
+
 def test_every_result_is_told_in_brief(tmp_path):
     cells, store = plan(TINY, Selection()).cells, opened(tmp_path)
     for cell, status in zip(cells, ("ok", "diverged", "failed", "timeout"), strict=True):
