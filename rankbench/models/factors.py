@@ -68,10 +68,8 @@ class BlendedFactors:
     items: Floats
     user_weights: Floats
     item_weights: Floats
-    item_priors: Floats | None = field(
-        default=None, metadata=_BESIDE
-    )  # the sum of these over a user's items is where the user is
-    anchors: Floats | None = field(default=None, metadata=_BESIDE)  # where the users are that the models are local to
+    item_priors: Floats | None = field(default=None, metadata=_BESIDE)  # their weighted sum places a user
+    anchors: Floats | None = field(default=None, metadata=_BESIDE)  # the places that the models are local to
 
     __repr__ = brief
     _repr_html_ = brief_html
