@@ -196,11 +196,12 @@ class Run:
         result, asked = self._stored.get(cell.key), self.conditions
         if result is None or cell.key in self._made:
             return result is None
-        alone = asked.jobs == 1 and _timed(cell)
+        alone = asked.jobs == 1
         return (
             "all" in asked.rerun
             or ("failed" in asked.rerun and result.status != "ok")
-            or (alone and "disturbed" in asked.rerun and (result.contended or result.disturbed))
+            or (alone and cell.budget.seconds is not None and result.contended)  # alone it would have taken more steps
+            or (alone and _timed(cell) and "disturbed" in asked.rerun and (result.contended or result.disturbed))
             or ("foreign" in asked.rerun and result.machine.basis != self.machine.basis)
         )
 

@@ -380,7 +380,8 @@ def test_side_by_side_chooses_the_same(tmp_path, done, busy):
     _, run = done
     once = Selection(repetitions=1)
     assert chosen(ran(tmp_path, tuned(), once, jobs=2)) == chosen(run)[:2]
-    beside = prepared(tmp_path, tuned(), once)
+    assert prepared(tmp_path, tuned(), once).pending == ()
+    beside = prepared(tmp_path, tuned(), once, rerun="disturbed")
     assert beside.pending_trials == ()  # of a trial only the quality counts
     assert len(beside.pending) == 2  # the cells' times were contended
 
