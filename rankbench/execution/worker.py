@@ -224,7 +224,7 @@ def digest_of(model: Model) -> str:
     if not is_dataclass(model) or any(array.dtype == object for array in pack(model).values()):
         return ""
     beside = {each.name: None for each in fields(model) if not each.metadata.get("scores", True)}
-    return fingerprint(replace(model, **beside))
+    return fingerprint(replace(model, **beside) if beside else model)
 
 
 def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:

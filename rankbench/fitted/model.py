@@ -228,8 +228,9 @@ class Fitted:
     def fold_in(self, ratings: View | Mapping[Any, float], *, threads: int = 1) -> "Fitted":
         """The same model for users it was not trained on, from their ratings or comparisons; its items stay.
 
-        Each user gets exactly what the solver's step for users would give. Ratings of items that the model does not
-        know are left out. A model that scores all users alike scores these, too.
+        Each user gets exactly what the solver's step for users would give; where it has several minima, one of them.
+        Ratings of items that the model does not know are left out. A model that scores all users alike scores these,
+        too.
 
         Parameters
         ----------

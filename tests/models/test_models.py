@@ -1,7 +1,7 @@
 """Every model scores by its formula, for one pair or many, and survives a file without pickle."""
 
 import tracemalloc
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -494,6 +494,20 @@ def test_a_file_without_one_of_its_arrays_is_refused(tmp_path, name):
 @pytest.mark.parametrize("name", ["Factors", "BlendedFactors"])
 def test_the_digest_of_a_result_is_of_what_a_model_scores_by(name):
     assert digest_of(EXAMPLES[f"{name} for further users"]) == digest_of(EXAMPLES[name]) == fingerprint(EXAMPLES[name])
+
+
+@dataclass(init=False)
+class Derived:
+    """Somebody's own model, whose constructor does not take its fields."""
+
+    scores: np.ndarray
+
+    def __init__(self, doubled):
+        self.scores = 2 * doubled
+
+
+def test_models_of_any_dataclass_have_a_digest():
+    assert digest_of(Derived(OFFSETS)) == fingerprint(Derived(OFFSETS)) != digest_of(Derived(WEIGHTS))
 
 
 def test_models_with_equal_arrays_have_equal_fingerprints_and_others_not():
