@@ -14,7 +14,7 @@ it begins at those of the last step.
 # Roof of descend by rows, a user or an item: 64 * width bytes; 8 * width flops; width * (8 * rank + 12 * width) blas.
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -235,8 +235,8 @@ class Completion:
         found, (users, items) = point.matrix.factors(lam), self.pulled
         if users.all() and items.all():
             return found
-        sides = (np.where(known[:, None], side, 0.0) for side, known in ((found.users, users), (found.items, items)))
-        return replace(found, **dict(zip(("users", "items"), sides, strict=True)))
+        kept = np.where(users[:, None], found.users, 0.0), np.where(items[:, None], found.items, 0.0)
+        return Factors(*kept, penalties=found.penalties)
 
     @cached_property
     def pulled(self) -> tuple[Flags, Flags]:

@@ -9,13 +9,14 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
-from rankbench.core.contract import Determinism, Floats, Int32s, Step
+from rankbench.core.contract import Determinism, Floats, Int32s, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import DenseFeatures, Features
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients, inner_product
 from rankbench.methods.entries import Entries
+from rankbench.methods.folding import own, users_of_pairs
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.low_rank import ProductSVD
@@ -89,6 +90,15 @@ class RankSVMNuclear(Checked):
         if exact := problem.listing(train):
             for point in _descent(exact, exact.at(reached.basis, reached.users), _CONVERGED, _DAMPINGS):
                 yield exact.step(point)
+
+    def fold_in(self, model: Model, ratings: View, threads: int = 1) -> FeatureFactors:
+        """The model of these users, each at the minimum that the nuclear norm leaves to them at the optimum.
+
+        There the factors are balanced, so that a user's weights v of the functions cost 1/2 |v|^2.
+        """
+        known = own(model, FeatureFactors)
+        users, _ = users_of_pairs(known, ratings, CODES[self.loss], self.C, checked_threads(threads))
+        return FeatureFactors(users, known.basis, known.features)
 
 
 @dataclass(frozen=True, eq=False)

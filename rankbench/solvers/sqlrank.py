@@ -130,9 +130,7 @@ def _mean_loss(lists: Ints, sigmoid: bool, scores: Floats) -> Bent:
         rest = bends * (chances - 1)
         degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
         columns, backwards = np.ascontiguousarray(vectors.T), lists[:, ::-1].ravel()
-        means = np.take(columns, backwards, axis=1).reshape(
-            -1, *lists.shape
-        )  # sums go along the last axis, which is fast
+        means = np.take(columns, backwards, axis=1).reshape(-1, *lists.shape)
         means *= (weights * by_score)[:, ::-1]
         np.cumsum(means, axis=2, out=means)
         means *= inverse[:, ::-1]

@@ -28,6 +28,7 @@ from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
+from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.robirank import RobiRank, wishes_of
 from rankbench.solvers.rp3beta import RP3Beta
@@ -77,6 +78,8 @@ FOLDING = (
     RMC(share=0.1, eps=0.3),
     ConvexERM(lam=0.5),
     ConvexERM(lam=0.5, loss="squared-hinge"),
+    RankSVMNuclear(C=0.3),
+    RankSVMNuclear(C=0.3, loss="logistic"),
     LCR(rank=2, anchors=3),
     LCR(rank=2, anchors=0),
     RobiRank(rank=3, low=1.0, high=12.0),
@@ -122,7 +125,7 @@ OTHERS = tuple(  # no exact half step
     or "inner=1" in repr(one)
     or "fitted" in repr(one)
 )
-OF_PAIRS = FRSVM | SGD | AltSVM | FM | ConvexERM
+OF_PAIRS = FRSVM | SGD | AltSVM | FM | ConvexERM | RankSVMNuclear
 EXACT = [one for one in FOLDING if one not in OTHERS and not isinstance(one, OF_PAIRS)]
 
 
@@ -146,7 +149,7 @@ def test_a_user_alone_gets_the_bits_that_they_get_among_others(solver, data):
 @EVERY
 def test_ratings_of_items_that_the_model_does_not_know_change_nothing(solver, data):
     of_all = isinstance(solver, IMC | Softmax | BPR) or "catalogue" in repr(solver) or "unrated=2" in repr(solver)
-    if of_all or (isinstance(solver, FRSVM | FM) and solver.needs_features):
+    if of_all or (isinstance(solver, FRSVM | FM | RankSVMNuclear) and solver.needs_features):
         pytest.skip("it knows every item, by its features or as a competitor")
     model, one = model_at(solver, data, 2), of_users(data, [3])
     more = Ratings(np.array([0, len(one) + 1]), np.append(0, one.items), np.append(5.0, one.values), one.n_items)
@@ -221,9 +224,9 @@ def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, 
     view = data.comparisons() if listed else data
     found = solver.fold_in(model, view)
     pairs, loss = data.comparisons(), next(one for one in LOSSES if one.name == solver.loss)
-    C = solver.C if isinstance(solver, FRSVM) else 1 / solver.lam
+    C = solver.C if hasattr(solver, "C") else 1 / solver.lam
     C = 1 / model.penalties[0] if isinstance(solver, ConvexERM) else C
-    by_features = isinstance(solver, FRSVM) and solver.needs_features
+    by_features = isinstance(solver, FRSVM | RankSVMNuclear) and solver.needs_features
     vectors = np.nan_to_num(model.items(np.arange(12), 1) if by_features else model.items)
     apart = vectors[pairs.better] - vectors[pairs.worse]
     margins = (apart * found.users[pairs.users]).sum(axis=1)
@@ -233,7 +236,7 @@ def test_solvers_of_pairs_end_where_nothing_falls_any_more_for_any_user(solver, 
         gradient = gradient[:, :-1]  # behind it is the constant 1
     paired = np.diff(pairs.indptr) > 0
     assert np.abs(gradient[paired]).max() < 1e-8 * np.abs(apart).max() * max(1.0, C) * len(pairs)
-    without = {FRSVM: 0.0, FM: [0.0, 0.0, 0.0, 1.0]}.get(type(solver), np.nan)
+    without = {FRSVM: 0.0, RankSVMNuclear: 0.0, FM: [0.0, 0.0, 0.0, 1.0]}.get(type(solver), np.nan)
     expected = model.users.mean(axis=0) if getattr(solver, "fallback", "") == "mean" else without
     np.testing.assert_allclose(found.users[~paired], np.broadcast_to(expected, found.users[~paired].shape))
 
@@ -292,6 +295,14 @@ def test_at_the_optimum_under_the_nuclear_norm_each_user_is_at_their_own_minimum
     np.testing.assert_allclose(folded.users, step.model.users, atol=1e-4 * np.nanmax(np.abs(step.model.users)))
     again = solver.fold_in(folded, view)  # it knows the same of its items
     assert again.users.tobytes() == folded.users.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_at_the_optimum_of_ranksvm_nuclear_each_user_is_at_their_own_minimum(loss, data):
+    solver = RankSVMNuclear(C=0.3, loss=loss)
+    *_, step = solver.steps(data, np.random.default_rng(0))
+    folded = solver.fold_in(step.model, data)
+    np.testing.assert_allclose(folded.users, step.model.users, atol=1e-5 * np.abs(step.model.users).max())
 
 
 @pytest.mark.parametrize("lam", [0.01, 1.0])

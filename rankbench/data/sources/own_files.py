@@ -15,7 +15,7 @@ from rankbench.data.features import Block
 from rankbench.data.files import File
 from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables import Rows, lines, read, records
+from rankbench.data.tables import Rows, Unexplained, lines, read, records
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import Ids, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
@@ -150,25 +150,26 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
         return read(file, as_text)
     try:
         rows = read(file, layout)
-    except UserError:
-        if ids == "integer":
+    except UserError as error:
+        if ids == "integer" and not (layout.drop_missing and isinstance(error, Unexplained)):
             raise
         rows = read(file, as_text)  # raises the error if more than the ids is wrong
-        return _with_integers(rows) if rows.dropped else rows
+        return _with_integers(rows, ids) if rows.dropped else rows
     if ids == "integer" or not rows.padded:
         return rows
     texts = read(file, as_text)
     return texts if any(is_padded(column) for column in texts.ids) else rows
 
 
-def _with_integers(rows: Rows) -> Rows:
-    """The rows with integers as ids, if all of them are."""
+def _with_integers(rows: Rows, ids: IdKind) -> Rows:
+    """The rows with integers as ids, if all of them are, and with `ids=auto` none has leading zeros."""
     try:
         integers = tuple(column.astype(np.int64) for column in rows.ids)
     except (ValueError, OverflowError):
         return rows
-    alike = all((one.astype(np.str_) == other).all() for one, other in zip(integers, rows.ids, strict=True))
-    return replace(rows, ids=integers, layout=replace(rows.layout, text_ids=False)) if alike else rows
+    if ids == "auto" and any((one.astype(np.str_) != text).any() for one, text in zip(integers, rows.ids, strict=True)):
+        return rows
+    return replace(rows, ids=integers, layout=replace(rows.layout, text_ids=False))
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:

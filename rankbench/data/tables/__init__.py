@@ -65,7 +65,7 @@ class Rows:
         )
 
 
-class _Unexplained(UserError):
+class Unexplained(UserError):
     """A file cannot be read, but no id and no value of it is wrong."""
 
 
@@ -74,7 +74,7 @@ def read(file: File, layout: Layout) -> Rows:
     if layout.time is not None and _has_field(file, layout, layout.time):
         try:
             return _read(file, layout)
-        except _Unexplained:
+        except Unexplained:
             pass  # perhaps a time is wrong; if more is, the error is raised below
     return _read(file, replace(layout, time=None))
 
@@ -98,7 +98,7 @@ def _read(file: File, layout: Layout) -> Rows:
         _diagnose(file, layout)
         if isinstance(error, pandas.errors.EmptyDataError):
             raise UserError(f"{file} holds no rows") from None
-        raise _Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+        raise Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(layout.of_ids)])
     whole = np.logical_and.reduce([column != "" for column in ids]) if layout.text_ids else np.True_
     if not layout.drop_missing and not whole.all():
@@ -278,7 +278,7 @@ def _diagnose(file: File, layout: Layout) -> None:
     for number, fields in records(file, layout.separator, least, *how):
         for name, index in zip(layout.names, layout.fields, strict=True):
             is_value, text = layout.valued and index == layout.fields[-1], fields[index]
-            if layout.drop_missing and (text in MISSING if is_value else layout.text_ids and not text):
+            if layout.drop_missing and (text in MISSING if is_value else not text):
                 continue
             plain = text.replace(layout.decimal, ".") if is_value else text
             reason = unreadable(plain, "number" if is_value else "text" if layout.text_ids else "id")

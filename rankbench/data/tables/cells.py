@@ -24,19 +24,22 @@ def counted(rows: Iterable[tuple[str | None, bool]]) -> tuple[str, str]:
     A row is the text of its rating, and whether it has all ids; some row is such a one. Rows without ratings, such as
     clicks, have the text None.
     """
-    looked_at = list(islice(rows, _MOST))
-    cells = Counter(text for text, _ in looked_at if text is not None)
+    looked_at = Counter(islice(rows, _MOST))
+    cells: Counter[str] = Counter()
+    for (text, _), count in looked_at.items():
+        if text is not None:
+            cells[text] += count
     missing = Counter({text: count for text, count in cells.items() if text in MISSING})
     commas = Counter({text: count for text, count in cells.items() if has_decimal_comma(text)})
     kinds = [(missing, "missing", "missing=drop"), (commas, "written with a comma", "decimal=comma")]
     found = [f"{kind.total():,} {what} ({_some(kind)})" for kind, what, _ in kinds if kind]
     settings = [setting for kind, _, setting in kinds if kind]
-    if nameless := sum(not whole for _, whole in looked_at):
+    if nameless := sum(count for (_, whole), count in looked_at.items() if not whole):
         found.append(f"{nameless:,} without a user or an item")
         settings = [*dict.fromkeys(["missing=drop", *settings])]
     others = " to read the others" if "missing=drop" in settings else ""
     return (
-        f"of {len(looked_at):,} {'ratings' if cells else 'rows'} {' and '.join(found)}",
+        f"of {looked_at.total():,} {'ratings' if cells else 'rows'} {' and '.join(found)}",
         f"write {','.join(settings)} in brackets{others}",
     )
 

@@ -317,7 +317,14 @@ def test_rows_without_an_id_are_counted_with_the_others_and_left_out_with_them(w
     )
     kept = view_of(OwnRatings(clicks, positive=True, missing="drop"))
     assert triples(kept) == [("a", "na", 1.0), ("a", "x", 1.0)]  # only a rating may be spelled na
-    assert "is no whole number" in refused(write(rows, "e.csv"), missing="drop", ids="integer")
+    assert triples(
+        view_of(OwnRatings(write(rows.replace("2,10,4", "2,010,4"), "e.csv"), missing="drop", ids="integer"))
+    ) == [
+        (1, 10, 5.0),
+        (2, 10, 4.0),
+    ]
+    wrong = refused(write(rows + "b,10,1\n", "h.csv"), missing="drop", ids="integer")
+    assert wrong.endswith("line 7: user 'b' is no whole number")
     late = OwnRatings(write(rows + "2,10,\n2,30,wrong\n", "f.csv"), missing="drop")
     with pytest.raises(UserError, match="line 8: rating 'wrong' is no number"):
         view_of(late)
