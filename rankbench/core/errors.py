@@ -54,7 +54,7 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> Use
     names = sorted(known)
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(names)}"
-    if "," in name and all(part.strip() in names for part in name.split(",")):
+    if all(part.strip() in names for part in name.split(",")):
         hint = "these are several: give each by itself"
     return UserError(f"unknown {kind} {name!r}", remedy=hint + (f" ({remedy})" if remedy else ""))
 

@@ -238,6 +238,11 @@ def stored(out, experiment=TINY, **changes):
     return run.plan.cells
 
 
+def test_cells_that_ran_beside_others_are_run_again_on_request_whatever_their_load(tmp_path):
+    cells = stored(tmp_path, contended=True)
+    assert prepared(tmp_path, TINY).pending == () and prepared(tmp_path, TINY, rerun="disturbed").pending == cells
+
+
 def test_cells_timed_while_others_were_busy_are_run_again_on_request(tmp_path):
     cells = stored(tmp_path, load=1.0)
     assert prepared(tmp_path, TINY).pending == ()

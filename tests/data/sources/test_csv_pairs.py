@@ -136,6 +136,11 @@ def test_a_line_that_does_not_fit_is_named(write, content, message):
     assert message in found
 
 
+def test_no_setting_is_advised_that_comparisons_do_not_have(write):
+    with pytest.raises(UserError, match=r"line 4: worse '' is empty$"):
+        view_of(OwnPairs(write(lines(TEXTS) + "bo,b,\n")))
+
+
 def test_ids_that_are_no_integers_are_named_where_integers_are_asked_for(write):
     assert refused(write(HEAD + "1,x,20\n"), ids="integer").endswith("line 5: better 'x' is no whole number")
     assert refused(write(HEAD + "1,20,99999999999999999999\n"), ids="integer").endswith("does not fit into 64 bits")
