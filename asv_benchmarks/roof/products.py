@@ -26,21 +26,20 @@ _CACHED = 1 << 15  # doubles that stay in the caches near the processor
 @case(
     "mf rank 10",
     "sweep",
-    "96 sums in tiles for the 55 that rank 10 needs, and LAPACK on small systems, which has a fifth of the time",
+    "WHY",
     rank=10,
 )
 @case(
     "mf rank 64",
     "sweep",
-    "BLAS reaches half of its rate with 64 columns and 166 rows, and LAPACK a fifteenth of it on systems of 64",
+    "WHY",
     rank=64,
 )
 def _mf(share: float, rank: int) -> Ready:
     train = ratings(share)
     steps, _ = steps_of(MF(rank=rank), train)
     n, rows = len(train), train.n_users + train.n_items
-    by_entries = "ridge at small ranks" if rank <= 24 else "ridge at large ranks"
-    counts = {f"pyx/methods/als.pyx: {by_entries}": 2 * n, "pyx/methods/als.pyx: ridge by rows": rows}
+    counts = {"pyx/methods/als.pyx: ridge": 2 * n, "pyx/methods/als.pyx: ridge by rows": rows}
     return Ready(lambda: (steps(), steps()), 1, counts, {"rank": rank}, 12 * n, DOUBLE * rank * train.n_users)
 
 

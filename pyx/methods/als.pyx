@@ -6,9 +6,8 @@ penalty of its own, and one whose penalty is infinite is held: the others are fi
 may be added to all rows' objectives, such as the squares of a row's products with all vectors.
 """
 
-# Roof of ridge at small ranks, an entry: 12 bytes; rank * (rank + 3) flops; rank / 8 lines.
-# Roof of ridge at large ranks, an entry: 12 bytes; 2 * rank flops; rank * (rank + 1) blas; rank / 8 lines.
-# Roof of ridge by rows, a row: 16 * rank bytes; 3 * rank flops; rank ** 3 / 3 blas.
+# Roof of ridge, an entry: 12 bytes; rank * (rank + 3) flops; rank / 8 lines.
+# Roof of ridge by rows, a row: 16 * rank bytes; rank ** 3 / 3 + 2 * rank ** 2 flops.
 
 import numpy as np
 
@@ -17,11 +16,15 @@ from libc.math cimport isfinite, isinf, pow
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
-from rankbench.kernels.shared.blas cimport add_gram, solve_positive
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
+from rankbench.kernels.shared.normal_equations cimport (
+    Equations, Vectors, add_products, clear, fill, solve_equations, stride_of, whole_lanes,
+)
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows, SparseView, first_row, longest_row
+from rankbench.kernels.shared.rows cimport (
+    Pattern, PatternView, SparseRows, SparseView, first_id, first_row, first_value, longest_row,
+)
 
 cdef extern from *:
     """
@@ -31,46 +34,8 @@ cdef extern from *:
     const double EXACT "RANKBENCH_EXACT"  # of a squared residual, relative to the first one: rounding errors are left
     const double VANISHED "RANKBENCH_VANISHED"  # below this a squared length may underflow in a product
 
-cdef extern from *:
-    """
-    #include <string.h>
-
-    typedef double rankbench_four_sums __attribute__((vector_size(32)));
-
-    /* matrix += sum v v^T, upper triangle: sixteen sums at a time stay in registers while all vectors go by. Each is
-       summed in the order of the vectors, which are `stride` apart: their length, rounded up to a multiple of 4. */
-    static void rankbench_add_products(
-        const double *vectors, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t rank, double *matrix
-    ) {
-        for (Py_ssize_t a = 0; a < rank; a += 4)
-            for (Py_ssize_t b = a; b < rank; b += 4) {
-                double tile[4][4] = {{0}};
-                rankbench_four_sums sums[4], columns;
-                for (Py_ssize_t i = 0; i < 4 && a + i < rank; i++)
-                    for (Py_ssize_t j = 0; j < 4 && b + j < rank; j++)
-                        tile[i][j] = matrix[(a + i) * rank + b + j];
-                memcpy(sums, tile, sizeof tile);
-                for (const double *v = vectors; v < vectors + n * stride; v += stride) {
-                    memcpy(&columns, v + b, sizeof columns);
-                    sums[0] += v[a] * columns;
-                    sums[1] += v[a + 1] * columns;
-                    sums[2] += v[a + 2] * columns;
-                    sums[3] += v[a + 3] * columns;
-                }
-                memcpy(tile, sums, sizeof tile);
-                for (Py_ssize_t i = 0; i < 4 && a + i < rank; i++)
-                    for (Py_ssize_t j = b == a ? i : 0; j < 4 && b + j < rank; j++)
-                        matrix[(a + i) * rank + b + j] = tile[i][j];
-            }
-    }
-    """
-    void add_products "rankbench_add_products" (
-        const double *vectors, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t rank, double *matrix
-    ) noexcept nogil
-
 cdef enum:
-    _BLOCK = 256  # vectors gathered at a time: they stay in the second-level cache
-    _FEW = 24  # up to this rank `add_products` is faster than a call
+    _BLOCK = 64  # vectors gathered at a time: they stay in the caches near the processor
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Penalties:
@@ -82,9 +47,8 @@ cdef struct Penalties:
 
 cdef struct Memory:
     # Scratch memory of one thread.
-    double *matrix  # rank x rank, the system of a ridge regression: its upper triangle
-    double *right  # its right side, then its solution
-    double *gathered  # up to _BLOCK vectors that are summed into it, `_stride` apart
+    Equations system  # of a ridge regression
+    double *gathered  # up to _BLOCK vectors that are summed into it
 
 cdef struct Iterate:
     # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
@@ -97,10 +61,7 @@ cdef struct Sweep:
     # Blocks of coordinates of one thread: how many at a time, and scratch memory.
     int block
     double *errors  # of the row's entries: what its vector leaves of their values
-    double *matrix  # block x block, the system of a block: its upper triangle
-    double *right  # its right side, then by how much the block moves
-    double *gathered  # up to _BLOCK parts of vectors that are summed into it, `_stride` apart
-
+    Memory memory  # of a system of so many unknowns, whose solution is by how much a block moves
 
 cdef struct Entries:
     # Some of a row's entries, and how many.
@@ -225,6 +186,26 @@ def sweep_ridge(
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
+def gram(*, const double[:, ::1] vectors, double[:, ::1] out):
+    """Fill `out` with the sum of v v^T over all vectors."""
+    agree("rows of out", out.shape[0], vectors.shape[1])
+    agree("columns of out", out.shape[1], vectors.shape[1])
+    cdef Py_ssize_t a, b, n = vectors.shape[0], rank = vectors.shape[1]
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, rank)
+    cdef Scratch scratch = Scratch(arena.used, 1)
+    cdef const int32_t[::1] columns = np.arange(n, dtype=np.int32)
+    cdef const double[::1] values = np.zeros(n)
+    arena = scratch.share(0)
+    memory = _lay_out(&arena, rank)
+    with nogil:
+        clear(&memory.system, rank)
+        _add_entries(Entries(first_id(columns), first_value(values), n), first_row(vectors), rank, memory)
+        for a in range(rank):
+            for b in range(rank):
+                out[a, b] = memory.system.matrix[min(a, b) * memory.system.stride + max(a, b)]
+
+
 def gram_times(
     *, Pattern rows, const double[:, ::1] vectors, const double[:, ::1] left, double[:, ::1] out, int threads
 ):
@@ -252,54 +233,46 @@ def squared_errors(
         out[row] = _row_error(&rows.view, row, &left[row, 0], first_row(vectors), left.shape[1])
 
 
-cdef Memory _lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
-    """Room for one row's system."""
-    return Memory(floats(arena, rank * rank), floats(arena, rank), floats(arena, _BLOCK * _stride(rank)))
-
-
-cdef inline Py_ssize_t _stride(Py_ssize_t rank) noexcept nogil:
-    """How far apart gathered vectors lie: those of few coordinates are filled up to whole lanes."""
-    return (rank + 3) & ~3 if rank <= _FEW else rank
+cdef Memory _lay_out(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
+    """Room for systems of up to so many unknowns."""
+    cdef Py_ssize_t width = whole_lanes(unknowns), stride = stride_of(unknowns)
+    return Memory(
+        Equations(floats(arena, width * stride), floats(arena, width), unknowns, width, stride),
+        floats(arena, _BLOCK * stride),
+    )
 
 
 cdef int _ridge_row(
     const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, Penalties penalties, Memory memory,
     double *out,
 ) noexcept nogil:
-    """out = (form + sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed.
-
-    Only the upper triangle (row-major) is summed and solved. Invariant: matrix and right hold the sums over
-    the entries before `block`, the matrix with the form.
-    """
-    cdef int64_t block = rows.indptr[row], end = rows.indptr[row + 1], size
-    cdef Entries entries
-    cdef double *matrix = memory.matrix
-    cdef double scale = pow(<double> (end - block) + penalties.more, penalties.power)
-    cdef Py_ssize_t a
-    if block == end:
+    """out = (form + sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed."""
+    cdef int64_t begin = rows.indptr[row], n = rows.indptr[row + 1] - begin
+    cdef Equations *system = &memory.system
+    cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef double *diagonal
+    cdef Py_ssize_t a, b
+    if n == 0:
         _set_free(out, penalties.each, rank)
         return 0
+    clear(system, rank)
+    if penalties.form != NULL:
+        for a in range(rank):
+            for b in range(rank):
+                system.matrix[a * system.stride + b] = penalties.form[a * rank + b]
+    _add_entries(Entries(rows.columns + begin, rows.values + begin, n), vectors, rank, memory)
     for a in range(rank):
-        memory.right[a] = 0.0
-    for a in range(rank * rank):
-        matrix[a] = penalties.form[a] if penalties.form != NULL else 0.0
-    while block < end:
-        size = min(<int64_t> _BLOCK, end - block)
-        entries = Entries(rows.columns + block, rows.values + block, size)
-        _gather(entries, vectors, rank, rank, memory.gathered, memory.right)
-        _add_gram(memory.gathered, size, rank, matrix)
-        block += size
-    for a in range(rank):
+        diagonal = system.matrix + a * system.stride + a
         if isinf(penalties.each[a]):
-            _hold(matrix, memory.right, rank, a, out[a])
+            _hold(system, a, out[a])
         else:
-            matrix[a * rank + a] += scale * penalties.each[a]
-        if not isfinite(matrix[a * rank + a]):
+            diagonal[0] += scale * penalties.each[a]
+        if not isfinite(diagonal[0]):
             return 1
-    if solve_positive(matrix, memory.right, rank):
+    if solve_equations(system):
         return 1
     for a in range(rank):
-        out[a] = memory.right[a]
+        out[a] = system.right[a]
         if not isfinite(out[a]):
             return 1
     return 0
@@ -313,15 +286,15 @@ cdef inline void _set_free(double *out, const double *penalties, Py_ssize_t rank
             out[a] = 0.0
 
 
-cdef void _hold(double *matrix, double *right, int rank, Py_ssize_t held, double value) noexcept nogil:
+cdef void _hold(Equations *system, Py_ssize_t held, double value) noexcept nogil:
     """Take an unknown whose value is given out of a system: to the right side, and its equation says the value."""
     cdef Py_ssize_t a, place
-    for a in range(rank):
-        place = min(a, held) * rank + max(a, held)
-        right[a] -= matrix[place] * value
-        matrix[place] = 0.0
-    matrix[held * rank + held] = 1.0
-    right[held] = value
+    for a in range(system.unknowns):
+        place = min(a, held) * system.stride + max(a, held)
+        system.right[a] -= system.matrix[place] * value
+        system.matrix[place] = 0.0
+    system.matrix[held * system.stride + held] = 1.0
+    system.right[held] = value
 
 
 cdef Iterate _lay_out_iterate(Arena *arena, Py_ssize_t rank, int iterations) noexcept nogil:
@@ -379,10 +352,7 @@ cdef int _improve_row(
 
 cdef Sweep _lay_out_sweep(Arena *arena, int block, Py_ssize_t longest) noexcept nogil:
     """Room for the blocks of one row."""
-    return Sweep(
-        block, floats(arena, longest), floats(arena, block * block), floats(arena, block),
-        floats(arena, _BLOCK * _stride(block)),
-    )
+    return Sweep(block, floats(arena, longest), _lay_out(arena, block))
 
 
 cdef int _sweep_row(
@@ -395,6 +365,7 @@ cdef int _sweep_row(
     """
     cdef int64_t entry, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row]
     cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef Equations *system = &memory.memory.system
     cdef const double *v
     cdef int first = 0, size, a
     if n == 0:
@@ -405,57 +376,40 @@ cdef int _sweep_row(
         memory.errors[entry] = rows.values[begin + entry] - dot_any(v, out, rank)
     while first < rank:
         size = min(memory.block, rank - first)
-        _sum_block(rows, row, vectors + first, rank, size, memory)
+        clear(system, size)
+        _add_entries(Entries(rows.columns + begin, memory.errors, n), vectors + first, rank, memory.memory)
         for a in range(size):
-            _add_penalties(penalties, scale, Block(first, size), a, rank, out, memory)
-        if solve_positive(memory.matrix, memory.right, size):
+            _add_penalties(penalties, scale, Block(first, size), a, rank, out, system)
+        if solve_equations(system):
             return 1
         for a in range(size):
-            out[first + a] += memory.right[a]
+            out[first + a] += system.right[a]
             if not isfinite(out[first + a]):
                 return 1
         for entry in range(n):
             v = vectors + rows.columns[begin + entry] * <Py_ssize_t> rank + first
-            memory.errors[entry] -= dot_any(v, memory.right, size)
+            memory.errors[entry] -= dot_any(v, system.right, size)
         first += size
     return 0
 
 
-cdef inline void _sum_block(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, int size, Sweep memory
-) noexcept nogil:
-    """matrix = sum v v^T and right = sum error v over the row's entries, v being the `size` numbers at `vectors`."""
-    cdef int64_t chunk = 0, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row], many
-    cdef Entries entries
-    cdef int a
-    for a in range(size * size):
-        memory.matrix[a] = 0.0
-    for a in range(size):
-        memory.right[a] = 0.0
-    while chunk < n:
-        many = min(<int64_t> _BLOCK, n - chunk)
-        entries = Entries(rows.columns + begin + chunk, memory.errors + chunk, many)
-        _gather(entries, vectors, rank, size, memory.gathered, memory.right)
-        _add_gram(memory.gathered, many, size, memory.matrix)
-        chunk += many
-
-
 cdef inline void _add_penalties(
-    Penalties penalties, double scale, Block block, int a, int rank, const double *out, Sweep memory
+    Penalties penalties, double scale, Block block, int a, int rank, const double *out, Equations *system
 ) noexcept nogil:
     """Add the penalties and the form to row `a` of a block's system; a coordinate that is held does not move."""
-    cdef int b, first = block.first, size = block.size
+    cdef int b, first = block.first
     cdef const double *form = penalties.form + (first + a) * <Py_ssize_t> rank
+    cdef double *row = system.matrix + a * system.stride
     if isinf(penalties.each[first + a]):
-        _hold(memory.matrix, memory.right, size, a, 0.0)
+        _hold(system, a, 0.0)
         return
-    memory.right[a] -= scale * penalties.each[first + a] * out[first + a]
-    memory.matrix[a * size + a] += scale * penalties.each[first + a]
+    system.right[a] -= scale * penalties.each[first + a] * out[first + a]
+    row[a] += scale * penalties.each[first + a]
     if penalties.form != NULL:
-        memory.right[a] -= dot_any(form, out, rank)
-        for b in range(a, size):
+        system.right[a] -= dot_any(form, out, rank)
+        for b in range(a, block.size):
             if not isinf(penalties.each[first + b]):
-                memory.matrix[a * size + b] += form[first + b]
+                row[b] += form[first + b]
 
 
 cdef inline void _add_products(
@@ -491,28 +445,21 @@ cdef inline void _add_products(
         entry += many
 
 
-cdef inline void _gather(
-    Entries entries, const double *vectors, int rank, int size, double *gathered, double *out
+cdef inline void _add_entries(
+    Entries entries, const double *vectors, Py_ssize_t rank, Memory memory
 ) noexcept nogil:
-    """Copy `size` numbers of each entry's vector, and add value x vector to `out`."""
-    cdef int64_t entry
-    cdef Py_ssize_t a, stride = _stride(size)
-    cdef const double *vector
-    for entry in range(entries.n):
-        vector = vectors + entries.columns[entry] * <Py_ssize_t> rank
-        for a in range(size):
-            gathered[entry * stride + a] = vector[a]
-            out[a] += entries.values[entry] * vector[a]
-        for a in range(size, stride):
-            gathered[entry * stride + a] = 0.0
-
-
-cdef inline void _add_gram(double *gathered, int64_t n, int rank, double *matrix) noexcept nogil:
-    """matrix += sum v v^T, upper triangle."""
-    if rank <= _FEW:
-        add_products(gathered, n, _stride(rank), rank, matrix)
-    else:
-        add_gram(gathered, matrix, <int> n, rank)
+    """Add sum v v^T and sum value x v to a system, v being as many numbers of a vector as it has unknowns."""
+    cdef int64_t entry, block = 0, size
+    cdef Equations *system = &memory.system
+    while block < entries.n:
+        size = min(<int64_t> _BLOCK, entries.n - block)
+        for entry in range(size):
+            fill(
+                vectors + entries.columns[block + entry] * rank, system.unknowns,
+                memory.gathered + entry * system.stride,
+            )
+        add_products(system, Vectors(memory.gathered, entries.values + block, size))
+        block += size
 
 
 cdef void _gram_times_row(

@@ -109,8 +109,7 @@ def ridge(rated: Ratings, vectors: Floats, penalties: Floats, threads: int, solv
     """Each user's least squares: the minimum of sum (rating - u . v)^2 + sum_k penalties[k] u_k^2."""
     rows = SparseRows(indptr=rated.indptr, columns=rated.items, values=rated.values)
     users = np.zeros((rated.n_users, vectors.shape[1]))
-    with one_blas_thread():
-        failed = als.ridge(rows=rows, vectors=vectors, penalties=als.Ridge(each=penalties), out=users, threads=threads)
+    failed = als.ridge(rows=rows, vectors=vectors, penalties=als.Ridge(each=penalties), out=users, threads=threads)
     if failed >= 0:
         problem = f"the system of user {failed} has no finite solution: scale the ratings or raise lam"
         raise UserError(problem, subject=solver)

@@ -46,7 +46,7 @@ class IALS(Checked):
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "iALS"
-    version: ClassVar = 1
+    version: ClassVar = 2  # the systems are solved without LAPACK
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
@@ -93,11 +93,12 @@ class IALS(Checked):
         users[np.diff(rated.indptr) == 0] = np.nan
         return Factors(users, items)
 
-    @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, more: float, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place."""
-        form, each = self.unrated * (fixed.T @ fixed), np.full(self.rank, self.lam)
-        penalties = kernel.Ridge(each=each, power=self.power, more=more, form=form)
+        products = np.empty((self.rank, self.rank))
+        kernel.gram(vectors=fixed, out=products)
+        each = np.full(self.rank, self.lam)
+        penalties = kernel.Ridge(each=each, power=self.power, more=more, form=self.unrated * products)
         given: dict[str, Any] = {"rows": rows, "vectors": fixed, "penalties": penalties}
         if self.block is not None:
             for _ in range(self.inner or 1):

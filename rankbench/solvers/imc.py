@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
@@ -51,7 +50,7 @@ class IMC(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2  # the users' systems are solved without LAPACK
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
@@ -136,7 +135,6 @@ class _BasisSystem:
         return self.features.transposed_times(sums)
 
 
-@one_blas_thread()
 def _fit_users(rows: SparseRows, vectors: Floats, penalties: Floats, users: Floats, threads: int) -> None:
     """Solve every user's ridge regression, in place."""
     failed = kernel.ridge(

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import by_columns, counted
@@ -50,7 +49,7 @@ class MF(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2  # items rated only by users without an order score zero, not NaN
+    version: ClassVar = 3  # 2: items rated only by users without an order score zero, not NaN; 3: without LAPACK
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start, with zero vectors for users, then a model after each half step: users, items, users, ..."""
@@ -135,7 +134,6 @@ class MF(Checked):
             return np.array(vector)
         return np.array([*vector, self.biases, np.inf] if kind == "user" else [*vector, np.inf, self.biases])
 
-    @one_blas_thread()
     def _half(self, kind: str, rows: SparseRows, fixed: Floats, moving: Floats, threads: int) -> None:
         """Solve or improve every row's ridge regression on the other side's vectors, in place; rows of NaN stay NaN."""
         unknown, penalties = np.isnan(moving[:, 0]), kernel.Ridge(each=self._penalties(kind), power=self.power)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import islice
@@ -40,6 +41,26 @@ LONGER = (  # vectors longer than a register of any level, with and without a re
     "sgd[rank=64]",
     "sgd[rank=21,loss=logistic]",
 )
+ANYWHERE = (  # solvers whose bits depend neither on BLAS nor on the vectors of NumPy and of the C library
+    "altsvm",
+    "bpr",
+    "ials",
+    "item-knn",
+    "mf",
+    "popularity",
+    "random",
+    "ranksvm-separate",
+    "rankboost",
+    "rp3beta",
+    "sgd",
+    "slim",
+)
+PROCESSORS = (  # what a process is told of its processor
+    {"OPENBLAS_CORETYPE": "Haswell"},
+    {"OPENBLAS_CORETYPE": "Prescott"},
+    {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX"},
+    {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"},
+)
 WIDER = ("ranksvm-joint", "ranksvm-separate", "ranksvm-var", "svrank")  # which learn from rows of features
 
 
@@ -65,10 +86,10 @@ def scores_of(text: str, parts: Split) -> str:
     return told.hexdigest()
 
 
-def at(name: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Python with this command and the kernels of this level."""
+def at(name: str, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Python with this command, the kernels of this level, and more variables of its environment."""
     source = str(Path(rankbench.__file__).parents[1])
-    environment = {**os.environ, "RANKBENCH_LEVEL": name, "PYTHONPATH": os.pathsep.join((source, str(FOLDER)))}
+    environment = {**os.environ, "RANKBENCH_LEVEL": name, "PYTHONPATH": os.pathsep.join((source, str(FOLDER))), **more}
     return subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -81,6 +102,19 @@ def test_every_solver_gives_the_same_bytes_at_every_level(name):
     assert told.pop("level") == name
     here = scores()
     assert {text: here[text] == told.get(text) for text in here} == dict.fromkeys(here, True)
+
+
+@pytest.mark.trust
+def test_these_solvers_give_the_same_bytes_on_every_kind_of_processor():
+    told = scores()
+    names = {text: re.match(r"[\w-]+", text)[0] for text in told if "logistic" not in text}
+    here = {text: told[text] for text, name in names.items() if name in ANYWHERE}
+    assert {names[text] for text in here} == set(ANYWHERE)
+    for processor in PROCESSORS:
+        there = at(LEVEL, __file__, **processor)
+        assert there.returncode == 0, there.stderr
+        found = json.loads(there.stdout)
+        assert {text: found[text] == here[text] for text in here} == dict.fromkeys(here, True), processor
 
 
 def test_the_fastest_level_is_chosen_and_told(monkeypatch):

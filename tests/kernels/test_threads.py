@@ -184,7 +184,6 @@ def test_every_kernel_counts_its_threads_before_anything_else(path):
 # ---- kernels whose threads call BLAS ----
 
 CALL_BLAS = {
-    als: {"ridge", "sweep_ridge"},
     ease: {"restricted"},
     fold_in: {"pairs", "rivals", "choices"},
     frsvm: {"dense_times", "transposed_times"},
@@ -192,9 +191,6 @@ CALL_BLAS = {
     mprank: {"dual", "dual_path", "primal", "primal_path"},
 }
 USE_BLAS = (
-    ("mf", {"ridge"}),
-    ("imc[rank=2]", {"ridge"}),
-    ("ials[block=30]", {"sweep_ridge", "ridge"}),
     ("ease[neighbours=3]", {"restricted"}),
     ("frsvm[rank=2]", {"dense_times", "transposed_times", "pairs"}),
     ("mprank[form=primal,choose=C-per-user]", {"primal", "primal_path"}),

@@ -1,0 +1,208 @@
+# Normal equations, (sum v v^T + penalties) x = sum y v: their sums, and their solution by Cholesky.
+#
+# Four rows of the matrix and some of its columns at a time stay in registers while all vectors go by. To factor four
+# rows, the products of the factor's rows above them are taken off in the same way. Each number is summed in the order
+# of the vectors, without fused operations, so that its bits depend neither on the processor nor on its BLAS.
+
+from libc.string cimport memset
+
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <string.h>
+
+    typedef struct {
+        double *matrix;     /* width rows: the upper triangle of a symmetric matrix, then its factor */
+        double *right;      /* the right side, then the solution */
+        Py_ssize_t unknowns;
+        Py_ssize_t width;   /* the unknowns, rounded up to whole lanes, which are zero */
+        Py_ssize_t stride;  /* from one row of the matrix to the next, and from one vector to the next */
+    } rankbench_equations;
+
+    typedef struct {
+        const double *first;
+        const double *values; /* of each, what it is times on the right side */
+        Py_ssize_t n;
+    } rankbench_vectors;
+
+    #ifdef __AVX__
+    #define RANKBENCH_LANES 4
+    #else
+    #define RANKBENCH_LANES 2  /* longer vectors would not stay in registers */
+    #endif
+
+    typedef double rankbench_lanes __attribute__((vector_size(8 * RANKBENCH_LANES)));
+
+    #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
+    #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))
+    #define RANKBENCH_ADD(sum, term) (sum = less ? sum - (term) : sum + (term))
+
+    /* Adds the vectors' products with themselves to four rows and to as many columns as one or `two` times the lanes,
+       or with `less` takes them off; where the diagonal is among them, also values times vectors on the right side. */
+    static inline __attribute__((always_inline)) void rankbench_tile(
+        const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, Py_ssize_t column, int two, int less
+    ) {
+        double *first = to->matrix + row * to->stride + column, *second = first + to->stride;
+        double *third = second + to->stride, *fourth = third + to->stride, *right = to->right + row;
+        const double *v = vectors.first;
+        const int diagonal = row == column;
+        rankbench_lanes a, b, c, d, e, f, g, h, r, s, near, far;
+        RANKBENCH_LOAD(a, first);
+        RANKBENCH_LOAD(b, second);
+        RANKBENCH_LOAD(c, third);
+        RANKBENCH_LOAD(d, fourth);
+        if (diagonal)
+            RANKBENCH_LOAD(r, right);
+        if (two) {
+            RANKBENCH_LOAD(e, first + RANKBENCH_LANES);
+            RANKBENCH_LOAD(f, second + RANKBENCH_LANES);
+            RANKBENCH_LOAD(g, third + RANKBENCH_LANES);
+            RANKBENCH_LOAD(h, fourth + RANKBENCH_LANES);
+            if (diagonal)
+                RANKBENCH_LOAD(s, right + RANKBENCH_LANES);
+        }
+        for (Py_ssize_t i = 0; i < vectors.n; i++, v += to->stride) {
+            RANKBENCH_LOAD(near, v + column);
+            RANKBENCH_ADD(a, v[row] * near);
+            RANKBENCH_ADD(b, v[row + 1] * near);
+            RANKBENCH_ADD(c, v[row + 2] * near);
+            RANKBENCH_ADD(d, v[row + 3] * near);
+            if (diagonal)
+                RANKBENCH_ADD(r, vectors.values[i] * near);
+            if (two) {
+                RANKBENCH_LOAD(far, v + column + RANKBENCH_LANES);
+                RANKBENCH_ADD(e, v[row] * far);
+                RANKBENCH_ADD(f, v[row + 1] * far);
+                RANKBENCH_ADD(g, v[row + 2] * far);
+                RANKBENCH_ADD(h, v[row + 3] * far);
+                if (diagonal)
+                    RANKBENCH_ADD(s, vectors.values[i] * far);
+            }
+        }
+        RANKBENCH_STORE(first, a);
+        RANKBENCH_STORE(second, b);
+        RANKBENCH_STORE(third, c);
+        RANKBENCH_STORE(fourth, d);
+        if (diagonal)
+            RANKBENCH_STORE(right, r);
+        if (two) {
+            RANKBENCH_STORE(first + RANKBENCH_LANES, e);
+            RANKBENCH_STORE(second + RANKBENCH_LANES, f);
+            RANKBENCH_STORE(third + RANKBENCH_LANES, g);
+            RANKBENCH_STORE(fourth + RANKBENCH_LANES, h);
+            if (diagonal)
+                RANKBENCH_STORE(right + RANKBENCH_LANES, s);
+        }
+    }
+
+    /* The four rows from `row` on, from their diagonal on, and their right side. */
+    static inline __attribute__((always_inline)) void rankbench_band(
+        const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, int less
+    ) {
+        Py_ssize_t column = row + 4;
+        rankbench_tile(to, vectors, row, row, RANKBENCH_LANES == 2, less);
+        for (; column + 2 * RANKBENCH_LANES <= to->width; column += 2 * RANKBENCH_LANES)
+            rankbench_tile(to, vectors, row, column, 1, less);
+        if (column < to->width)
+            rankbench_tile(to, vectors, row, column, 0, less);
+    }
+
+    /* The numbers, and zeros up to whole lanes. */
+    static inline void rankbench_fill(const double *numbers, Py_ssize_t n, double *out) {
+        Py_ssize_t k = 0;
+        for (; k + 4 <= n; k += 4)
+            memcpy(out + k, numbers + k, 4 * sizeof *out);
+        if (k < n) {
+            out[k] = numbers[k];
+            out[k + 1] = k + 1 < n ? numbers[k + 1] : 0.0;
+            out[k + 2] = k + 2 < n ? numbers[k + 2] : 0.0;
+            out[k + 3] = 0.0;
+        }
+    }
+
+    static void rankbench_add_products(const rankbench_equations *to, rankbench_vectors vectors) {
+        for (Py_ssize_t row = 0; row < to->width; row += 4)
+            rankbench_band(to, vectors, row, 0);
+    }
+
+    /* One row of the factor, divided by the root of its pivot, and taken off the rows below it in its band. */
+    static inline int rankbench_eliminate(const rankbench_equations *of, Py_ssize_t row, Py_ssize_t end) {
+        const Py_ssize_t begin = row & ~(Py_ssize_t) 3;
+        double *at = of->matrix + row * of->stride, *other;
+        const double pivot = at[row], scale = 1.0 / sqrt(pivot);
+        rankbench_lanes own, theirs;
+        if (!(pivot > 0.0))
+            return 1;
+        for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_LANES) {
+            RANKBENCH_LOAD(own, at + column);
+            own *= scale;
+            RANKBENCH_STORE(at + column, own);
+        }
+        of->right[row] *= scale;
+        for (Py_ssize_t below = row + 1; below < end; below++) {
+            const double factor = at[below];
+            other = of->matrix + below * of->stride;
+            for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_LANES) {
+                RANKBENCH_LOAD(own, at + column);
+                RANKBENCH_LOAD(theirs, other + column);
+                theirs -= factor * own;
+                RANKBENCH_STORE(other + column, theirs);
+            }
+            of->right[below] -= factor * of->right[row];
+        }
+        at[row] = scale;
+        return 0;
+    }
+
+    static int rankbench_solve_equations(const rankbench_equations *of) {
+        for (Py_ssize_t band = 0; band < of->unknowns; band += 4) {
+            const rankbench_vectors above = {of->matrix, of->right, band};
+            const Py_ssize_t end = band + 4 < of->unknowns ? band + 4 : of->unknowns;
+            rankbench_band(of, above, band, 1);
+            for (Py_ssize_t row = band; row < end; row++)
+                if (rankbench_eliminate(of, row, end))
+                    return 1;
+        }
+        for (Py_ssize_t row = of->unknowns - 1; row >= 0; row--) {
+            const double found = of->right[row] *= of->matrix[row * of->stride + row];
+            for (Py_ssize_t above = 0; above < row; above++)
+                of->right[above] -= of->matrix[above * of->stride + row] * found;
+        }
+        return 0;
+    }
+    """
+    ctypedef struct Equations "rankbench_equations":
+        double *matrix
+        double *right
+        Py_ssize_t unknowns
+        Py_ssize_t width
+        Py_ssize_t stride
+
+    ctypedef struct Vectors "rankbench_vectors":
+        const double *first
+        const double *values
+        Py_ssize_t n
+
+    void fill "rankbench_fill" (const double *numbers, Py_ssize_t n, double *out) noexcept nogil
+    void add_products "rankbench_add_products" (const Equations *to, Vectors vectors) noexcept nogil
+    int solve_equations "rankbench_solve_equations" (const Equations *of) noexcept nogil
+
+
+cdef inline Py_ssize_t whole_lanes(Py_ssize_t unknowns) noexcept nogil:
+    """The unknowns, rounded up to whole lanes."""
+    return (unknowns + 3) & ~3
+
+
+cdef inline Py_ssize_t stride_of(Py_ssize_t unknowns) noexcept nogil:
+    """How far apart rows and vectors lie: not at multiples of 512 bytes, which would share few sets of a cache."""
+    cdef Py_ssize_t width = whole_lanes(unknowns)
+    return width + 8 if width % 64 == 0 else width
+
+
+cdef inline void clear(Equations *equations, Py_ssize_t unknowns) noexcept nogil:
+    """Make all sums zero, of so many unknowns."""
+    equations.unknowns = unknowns
+    equations.width = whole_lanes(unknowns)
+    equations.stride = stride_of(unknowns)
+    memset(equations.matrix, 0, equations.width * equations.stride * sizeof(double))
+    memset(equations.right, 0, equations.width * sizeof(double))
