@@ -7,13 +7,15 @@ and its derivative by m_t is exp(m_t) sum_{r <= t} 1 / T_r - 1.
 
 # Roof of list_slopes, an entry: 24 bytes; 20 flops; 6 calls.
 
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, exp, fabs, log1p
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.parallel cimport team
-from rankbench.kernels.shared.rows cimport count_rows
+from rankbench.kernels.shared.rows cimport count_rows, first_row
 
 
 def list_slopes(
@@ -32,6 +34,33 @@ def list_slopes(
         losses[number] = 0.0
         if n > 0:
             losses[number] = _of_list(&scores[first], n, sigmoid, &slopes[first])
+
+
+def means_to_the_end(
+    *, const int32_t[::1] places, int64_t length, const double[::1] weights, const double[::1] shares,
+    const double[:, ::1] vectors, double[:, ::1] out
+) -> None:
+    """Fill in, for each place of each list, share x (the sum of weight x vector over it and the places after it).
+
+    The lists are of one length, one after the other; `places` are rows of `vectors`.
+    """
+    above_ids("rows of vectors", vectors.shape[0], places)
+    within("length", length, 1, INT32_MAX)
+    agree("weights", weights.shape[0], places.shape[0])
+    agree("shares", shares.shape[0], places.shape[0])
+    agree("rows of out", out.shape[0], places.shape[0])
+    agree("columns of out", out.shape[1], vectors.shape[1])
+    cdef Py_ssize_t entry, k, rank = vectors.shape[1]
+    cdef const double *vector
+    cdef double[::1] total = np.zeros(rank)
+    with nogil:
+        for entry in range(places.shape[0] - 1, -1, -1):
+            if (entry + 1) % length == 0:
+                total[:] = 0.0
+            vector = first_row(vectors) + places[entry] * rank
+            for k in range(rank):
+                total[k] += weights[entry] * vector[k]
+                out[entry, k] = shares[entry] * total[k]
 
 
 cdef double _of_list(const double *scores, Py_ssize_t n, bint sigmoid, double *slopes) noexcept nogil:

@@ -13,7 +13,7 @@ from rankbench.methods.line_search import halved, sufficient
 _STEPS = 200
 _TRIALS = 40  # of a line search
 _SHORT = 1e-17  # of |x|^2: a step d with d^T H d below it is the last one
-_STALE = 0.02  # of the d^T H d of the step before: if it is still more, the second derivatives are computed anew
+_STALE = 0.05  # of the d^T H d of the step before: if it is still more, the second derivatives are computed anew
 _ROUNDING = 1e-14  # of the largest score and of a value: losses are differences of scores
 
 

@@ -129,13 +129,12 @@ def _mean_loss(lists: Ints, sigmoid: bool, scores: Floats) -> Bent:
         chances = weights * np.cumsum(inverse, axis=1)
         rest = bends * (chances - 1)
         degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
-        columns, backwards = np.ascontiguousarray(vectors.T), lists[:, ::-1].ravel()
-        means = np.take(columns, backwards, axis=1).reshape(-1, *lists.shape)
-        means *= (weights * by_score)[:, ::-1]
-        np.cumsum(means, axis=2, out=means)
-        means *= inverse[:, ::-1]
-        means = means.reshape(len(columns), -1)
-        return np.asarray((columns * degrees) @ vectors - share * (means @ means.T))
+        means = np.empty((lists.size, vectors.shape[1]))
+        sqlrank.means_to_the_end(
+            places=lists.ravel().astype(np.int32), length=lists.shape[1], weights=(weights * by_score).ravel(),
+            shares=inverse.ravel(), vectors=vectors, out=means,
+        )  # fmt: skip
+        return np.asarray((vectors.T * degrees) @ vectors - share * (means.T @ means))
 
     return Bent(share * float(losses.sum()), of_places(slopes), curve)
 
