@@ -19,7 +19,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.normal_equations cimport (
-    Equations, Vectors, add_products, clear, fill, solve_equations, stride_of, whole_lanes,
+    BLOCK, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, stride_of,
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport (
@@ -35,7 +35,6 @@ cdef extern from *:
     const double VANISHED "RANKBENCH_VANISHED"  # below this a squared length may underflow in a product
 
 cdef enum:
-    _BLOCK = 64  # vectors gathered at a time: they stay in the caches near the processor
     _TOGETHER = 4  # entries whose vectors are added at once, so that the sum is read and written once for them
 
 cdef struct Penalties:
@@ -48,7 +47,7 @@ cdef struct Penalties:
 cdef struct Memory:
     # Scratch memory of one thread.
     Equations system  # of a ridge regression
-    double *gathered  # up to _BLOCK vectors that are summed into it
+    double *gathered  # up to BLOCK vectors that are summed into it
 
 cdef struct Iterate:
     # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
@@ -235,11 +234,7 @@ def squared_errors(
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
     """Room for systems of up to so many unknowns."""
-    cdef Py_ssize_t width = whole_lanes(unknowns), stride = stride_of(unknowns)
-    return Memory(
-        Equations(floats(arena, width * stride), floats(arena, width), unknowns, width, stride),
-        floats(arena, _BLOCK * stride),
-    )
+    return Memory(room_for(arena, unknowns), floats(arena, BLOCK * stride_of(unknowns)))
 
 
 cdef int _ridge_row(
@@ -452,7 +447,7 @@ cdef inline void _add_entries(
     cdef int64_t entry, block = 0, size
     cdef Equations *system = &memory.system
     while block < entries.n:
-        size = min(<int64_t> _BLOCK, entries.n - block)
+        size = min(<int64_t> BLOCK, entries.n - block)
         for entry in range(size):
             fill(
                 vectors + entries.columns[block + entry] * rank, system.unknowns,

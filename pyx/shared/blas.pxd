@@ -4,7 +4,7 @@
 # kernels can call it from all their threads.
 
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
-from scipy.linalg.cython_lapack cimport dposv, dpotrf, dpotrs, dsyevd
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 
 cdef inline void multiply_transposed(
@@ -48,14 +48,6 @@ cdef inline void multiply_from_left(
         &plain, &transposed, &columns, &rows, &inner, &one,
         <double *> b, &columns, <double *> a, &a_stride, &zero, out, &columns,
     )
-
-
-cdef inline int solve_positive(double *a, double *x, int n) noexcept nogil:
-    """Solve a x = x in place for a symmetric positive definite a (Cholesky); 0, or LAPACK's error code."""
-    cdef char lower = b'L'
-    cdef int one = 1, info = 0
-    dposv(&lower, &n, &one, a, &n, x, &n, &info)
-    return info
 
 
 cdef inline int factor_positive(double *a, int n) noexcept nogil:

@@ -6,6 +6,11 @@
 
 from libc.string cimport memset
 
+from rankbench.kernels.shared.arena cimport Arena, floats
+
+cdef enum:
+    BLOCK = 64  # vectors to gather at a time: they stay in the caches near the processor
+
 cdef extern from *:
     """
     #include <math.h>
@@ -33,6 +38,8 @@ cdef extern from *:
 
     typedef double rankbench_lanes __attribute__((vector_size(8 * RANKBENCH_LANES)));
 
+    #define RANKBENCH_PANEL 32 /* rows of a factor that are taken off all others while they are in the caches */
+
     #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
     #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))
     #define RANKBENCH_ADD(sum, term) (sum = less ? sum - (term) : sum + (term))
@@ -46,7 +53,7 @@ cdef extern from *:
         double *third = second + to->stride, *fourth = third + to->stride, *right = to->right + row;
         const double *v = vectors.first;
         const int diagonal = row == column;
-        rankbench_lanes a, b, c, d, e, f, g, h, r, s, near, far;
+        rankbench_lanes a, b, c, d, e = {0}, f = {0}, g = {0}, h = {0}, r = {0}, s = {0}, near, far;
         RANKBENCH_LOAD(a, first);
         RANKBENCH_LOAD(b, second);
         RANKBENCH_LOAD(c, third);
@@ -155,15 +162,21 @@ cdef extern from *:
     }
 
     static int rankbench_solve_equations(const rankbench_equations *of) {
-        for (Py_ssize_t band = 0; band < of->unknowns; band += 4) {
-            const rankbench_vectors above = {of->matrix, of->right, band};
-            const Py_ssize_t end = band + 4 < of->unknowns ? band + 4 : of->unknowns;
-            rankbench_band(of, above, band, 1);
-            for (Py_ssize_t row = band; row < end; row++)
-                if (rankbench_eliminate(of, row, end))
-                    return 1;
+        const Py_ssize_t unknowns = of->unknowns;
+        for (Py_ssize_t panel = 0; panel < unknowns; panel += RANKBENCH_PANEL) {
+            rankbench_vectors above = {of->matrix + panel * of->stride, of->right + panel, 0};
+            for (Py_ssize_t band = panel; band < unknowns; band += 4) {
+                rankbench_band(of, above, band, 1);
+                if (above.n < RANKBENCH_PANEL) {
+                    const Py_ssize_t end = band + 4 < unknowns ? band + 4 : unknowns;
+                    for (Py_ssize_t row = band; row < end; row++)
+                        if (rankbench_eliminate(of, row, end))
+                            return 1;
+                    above.n += 4;
+                }
+            }
         }
-        for (Py_ssize_t row = of->unknowns - 1; row >= 0; row--) {
+        for (Py_ssize_t row = unknowns - 1; row >= 0; row--) {
             const double found = of->right[row] *= of->matrix[row * of->stride + row];
             for (Py_ssize_t above = 0; above < row; above++)
                 of->right[above] -= of->matrix[above * of->stride + row] * found;
@@ -197,6 +210,12 @@ cdef inline Py_ssize_t stride_of(Py_ssize_t unknowns) noexcept nogil:
     """How far apart rows and vectors lie: not at multiples of 512 bytes, which would share few sets of a cache."""
     cdef Py_ssize_t width = whole_lanes(unknowns)
     return width + 8 if width % 64 == 0 else width
+
+
+cdef inline Equations room_for(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
+    """Memory for equations of up to so many unknowns."""
+    cdef Py_ssize_t width = whole_lanes(unknowns), stride = stride_of(unknowns)
+    return Equations(floats(arena, width * stride), floats(arena, width), unknowns, width, stride)
 
 
 cdef inline void clear(Equations *equations, Py_ssize_t unknowns) noexcept nogil:

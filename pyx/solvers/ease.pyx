@@ -9,17 +9,12 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t
 
-from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
-from rankbench.kernels.shared.blas cimport solve_positive
+from rankbench.kernels.shared.arena cimport Arena, Scratch
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lookup cimport entry_at
+from rankbench.kernels.shared.normal_equations cimport Equations, clear, room_for, solve_equations
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView, longest_row
-
-cdef struct Memory:
-    # Scratch memory of one thread: the system of an item.
-    double *matrix  # the Gram matrix of its neighbours: its upper triangle
-    double *right  # their products with the item, then the weights
 
 
 def restricted(*, SparseRows gram, SparseRows neighbours, double lam, double[::1] out, int threads) -> int:
@@ -36,41 +31,37 @@ def restricted(*, SparseRows gram, SparseRows neighbours, double lam, double[::1
     cdef Py_ssize_t most = longest_row(neighbours.view.indptr, n)
     cdef int32_t[::1] failed = np.zeros(n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out(&arena, most)
+    cdef Equations system = room_for(&arena, most)
     cdef Scratch scratch = Scratch(arena.used, threads)
     if out.shape[0] == 0:
         return -1
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out(&arena, most)
+        system = room_for(&arena, most)
         for item in prange(n, schedule="dynamic"):
-            failed[item] = _weights(&gram.view, &neighbours.view, item, lam, memory, &out[0])
+            failed[item] = _weights(&gram.view, &neighbours.view, item, lam, &system, &out[0])
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
-cdef Memory _lay_out(Arena *arena, Py_ssize_t most) noexcept nogil:
-    """Room for the system of an item with so many neighbours."""
-    return Memory(floats(arena, most * most), floats(arena, most))
-
-
 cdef int _weights(
-    const SparseView *gram, const SparseView *neighbours, Py_ssize_t item, double lam, Memory memory, double *out
+    const SparseView *gram, const SparseView *neighbours, Py_ssize_t item, double lam, Equations *system, double *out
 ) noexcept nogil:
     """The weights to one item, written where its neighbours stand; returns whether that failed."""
     cdef int64_t first = neighbours.indptr[item]
-    cdef int n = <int> (neighbours.indptr[item + 1] - first), a, b
+    cdef Py_ssize_t n = neighbours.indptr[item + 1] - first, a, b
     cdef const int32_t *own = neighbours.columns + first
     if n == 0:
         return 0
+    clear(system, n)
     for a in range(n):
-        memory.right[a] = entry_at(gram, own[a], <int32_t> item)
+        system.right[a] = entry_at(gram, own[a], <int32_t> item)
         for b in range(a, n):
-            memory.matrix[a * n + b] = entry_at(gram, own[a], own[b])
-        memory.matrix[a * n + a] += lam
-    if solve_positive(memory.matrix, memory.right, n):
+            system.matrix[a * system.stride + b] = entry_at(gram, own[a], own[b])
+        system.matrix[a * system.stride + a] += lam
+    if solve_equations(system):
         return 1
     for a in range(n):
-        out[first + a] = memory.right[a]
+        out[first + a] = system.right[a]
         if not isfinite(out[first + a]):
             return 1
     return 0

@@ -9,8 +9,8 @@ Every function takes the ratings by user, with the items' rows of the kernel mat
 the users to solve for. It returns the first user with a system that is not positive definite, or -1.
 """
 
-# Roof of dual, a user: 4 * m ** 2 bytes; 5 / 2 * m ** 2 flops; m ** 3 / 3 + 2 * m ** 2 blas.
-# Roof of primal, a user: 8 * m * n bytes; 5 * m * n flops; 2 * n ** 2 * m + n ** 3 / 3 + 2 * n ** 2 blas.
+# Roof of dual, a user: 4 * m ** 2 bytes; m ** 3 / 3 + 9 / 2 * m ** 2 flops.
+# Roof of primal, a user: 8 * m * n bytes; n * (n + 6) * m + n ** 3 / 3 + 2 * n ** 2 flops.
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
-from rankbench.kernels.shared.blas cimport multiply_transposed, solve_positive, spectrum, spectrum_work
+from rankbench.kernels.shared.blas cimport multiply_transposed, spectrum, spectrum_work
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport total
+from rankbench.kernels.shared.normal_equations cimport (
+    BLOCK, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, stride_of,
+)
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
 
@@ -49,7 +52,14 @@ cdef struct Turned:
     Py_ssize_t n
 
 cdef struct Memory:
-    # Scratch memory of one thread; each form uses some of these arrays.
+    # Scratch memory of one thread, for the system of a user.
+    Equations system
+    double *means
+    double *gathered  # up to BLOCK centred features and targets
+    double *targets
+
+cdef struct PathMemory:
+    # Scratch memory of one thread, for the eigenvectors of a user's matrix, and what each form needs of the others.
     double *matrix
     double *means
     double *centred
@@ -80,12 +90,12 @@ def dual(
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
     cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out_dual(&arena, longest)
+    cdef Memory memory = _lay_out(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
     cdef int32_t user
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out_dual(&arena, longest)
+        memory = _lay_out(&arena, longest)
         for place in prange(users.shape[0], schedule="dynamic"):
             user = users[place]
             failed[place] = _solve_dual(
@@ -111,16 +121,16 @@ def primal(
     agree("rows of weights", weights.shape[0], ratings.view.n)
     agree("columns of weights", weights.shape[1], features.shape[1])
     agree("offsets", offsets.shape[0], ratings.view.n)
-    cdef Py_ssize_t longest = _longest(ratings, users), place
+    cdef Py_ssize_t place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
     cdef Matrix matrix = Matrix(&features[0, 0], features.shape[1])
     cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out_primal(&arena, longest, matrix.columns)
+    cdef Memory memory = _lay_out(&arena, matrix.columns)
     cdef Scratch scratch = Scratch(arena.used, threads)
     cdef int32_t user
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out_primal(&arena, longest, matrix.columns)
+        memory = _lay_out(&arena, matrix.columns)
         for place in prange(users.shape[0], schedule="dynamic"):
             user = users[place]
             failed[place] = _solve_primal(
@@ -129,65 +139,42 @@ def primal(
     return _first_failed(users, failed)
 
 
-def dual_path(
+def path(
     *,
-    const double[:, ::1] gram,
+    const double[:, ::1] matrix,
     SparseRows ratings,
     const int32_t[::1] users,
     const double[::1] C,
     double[:, ::1] errors,
+    bint primal,
     int threads,
 ) -> int:
-    """Fill errors[user] with the mean squared leave-one-out error at each C, from the kernel matrix."""
+    """Fill errors[user] with the mean squared leave-one-out error at each C, from the kernel matrix.
+
+    With `primal` the matrix holds the features, fewer than any of the users has ratings.
+    """
     threads = team(threads)
     agree("rows of errors", errors.shape[0], ratings.view.n)
     agree("columns of errors", errors.shape[1], C.shape[0])
     cdef Py_ssize_t longest = _longest(ratings, users), place
     cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
-    cdef Matrix matrix = Matrix(&gram[0, 0], gram.shape[1])
+    cdef Matrix given = Matrix(&matrix[0, 0], matrix.shape[1])
+    cdef Py_ssize_t size = given.columns if primal else longest
     cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out_dual_path(&arena, longest)
+    cdef PathMemory memory = _lay_out_path(&arena, longest, size, primal)
     cdef Scratch scratch = Scratch(arena.used, threads)
+    cdef Grid grid
     cdef int32_t user
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out_dual_path(&arena, longest)
+        memory = _lay_out_path(&arena, longest, size, primal)
         for place in prange(users.shape[0], schedule="dynamic"):
             user = users[place]
-            failed[place] = _dual_path(
-                matrix, _of_user(ratings, user), Grid(&C[0], C.shape[0], &errors[user, 0]), memory
-            )
-    return _first_failed(users, failed)
-
-
-def primal_path(
-    *,
-    const double[:, ::1] features,
-    SparseRows ratings,
-    const int32_t[::1] users,
-    const double[::1] C,
-    double[:, ::1] errors,
-    int threads,
-) -> int:
-    """Fill errors[user] with the mean squared leave-one-out error at each C, from fewer features than ratings."""
-    threads = team(threads)
-    agree("rows of errors", errors.shape[0], ratings.view.n)
-    agree("columns of errors", errors.shape[1], C.shape[0])
-    cdef Py_ssize_t longest = _longest(ratings, users), place
-    cdef int32_t[::1] failed = np.zeros(users.shape[0], np.int32)
-    cdef Matrix matrix = Matrix(&features[0, 0], features.shape[1])
-    cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out_primal_path(&arena, longest, matrix.columns)
-    cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef int32_t user
-    with nogil, parallel(num_threads=threads):
-        arena = scratch.share(thread_id())
-        memory = _lay_out_primal_path(&arena, longest, matrix.columns)
-        for place in prange(users.shape[0], schedule="dynamic"):
-            user = users[place]
-            failed[place] = _primal_path(
-                matrix, _of_user(ratings, user), Grid(&C[0], C.shape[0], &errors[user, 0]), memory
-            )
+            grid = Grid(&C[0], C.shape[0], &errors[user, 0])
+            if primal:
+                failed[place] = _primal_path(given, _of_user(ratings, user), grid, memory)
+            else:
+                failed[place] = _dual_path(given, _of_user(ratings, user), grid, memory)
     return _first_failed(users, failed)
 
 
@@ -219,44 +206,27 @@ cdef int _first_failed(const int32_t[::1] users, const int32_t[::1] failed) noex
     return -1
 
 
-cdef Memory _lay_out_dual(Arena *arena, Py_ssize_t m) noexcept nogil:
-    """Scratch memory for the dual of at most m ratings."""
+cdef Memory _lay_out(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
+    """Scratch memory for a system of at most so many unknowns."""
     return Memory(
-        matrix=floats(arena, m * m), means=floats(arena, m), centred=NULL, points=NULL, eigenvalues=NULL,
-        targets=NULL, left=NULL, free_part=NULL, work=NULL,
+        room_for(arena, unknowns), floats(arena, unknowns), floats(arena, BLOCK * stride_of(unknowns)),
+        floats(arena, BLOCK),
     )
 
 
-cdef Memory _lay_out_primal(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexcept nogil:
-    """Scratch memory for the primal of at most m ratings and n features."""
-    return Memory(
-        matrix=floats(arena, n * n), means=floats(arena, n), centred=floats(arena, n * m), points=NULL,
-        eigenvalues=NULL, targets=NULL, left=NULL, free_part=NULL, work=NULL,
-    )
-
-
-cdef Memory _lay_out_dual_path(Arena *arena, Py_ssize_t m) noexcept nogil:
-    """Scratch memory for the errors of at most m ratings, from the kernel matrix."""
-    return Memory(
-        matrix=floats(arena, m * m), means=floats(arena, m), centred=NULL, points=NULL,
-        eigenvalues=floats(arena, m), targets=floats(arena, m), left=floats(arena, m), free_part=floats(arena, m),
-        work=floats(arena, spectrum_work(m)),
-    )
-
-
-cdef Memory _lay_out_primal_path(Arena *arena, Py_ssize_t m, Py_ssize_t n) noexcept nogil:
-    """Scratch memory for the errors of at most m ratings, from n features."""
-    return Memory(
-        matrix=floats(arena, n * n), means=NULL, centred=floats(arena, n * m), points=floats(arena, n * m),
-        eigenvalues=floats(arena, n), targets=floats(arena, m), left=floats(arena, m), free_part=floats(arena, m),
-        work=floats(arena, spectrum_work(n)),
+cdef PathMemory _lay_out_path(Arena *arena, Py_ssize_t m, Py_ssize_t n, bint primal) noexcept nogil:
+    """Scratch memory for the errors of at most m ratings, from n features or from the kernel matrix, where n is m."""
+    return PathMemory(
+        matrix=floats(arena, n * n), means=floats(arena, n), centred=floats(arena, n * m if primal else 0),
+        points=floats(arena, n * m if primal else 0), eigenvalues=floats(arena, n), targets=floats(arena, m),
+        left=floats(arena, m), free_part=floats(arena, m), work=floats(arena, spectrum_work(n)),
     )
 
 
 # ---- one user ----
 
 
-cdef void _gather_centred(Matrix gram, Own own, double *matrix, double *means) noexcept nogil:
+cdef void _gather_centred(Matrix gram, Own own, double *matrix, Py_ssize_t stride, double *means) noexcept nogil:
     """Fill in the upper triangle of the user's centred kernel matrix, and its column means before centring.
 
     Only the upper triangle is gathered and centred: the kernel is symmetric. Invariant of the gathering:
@@ -270,16 +240,16 @@ cdef void _gather_centred(Matrix gram, Own own, double *matrix, double *means) n
     for a in range(m):
         row = gram.entries + own.items[a] * gram.columns
         for b in range(a, m):
-            matrix[a * m + b] = row[own.items[b]]
-        means[a] += total(matrix + a * m + a, m - a)
+            matrix[a * stride + b] = row[own.items[b]]
+        means[a] += total(matrix + a * stride + a, m - a)
         for b in range(a + 1, m):
-            means[b] += matrix[a * m + b]
+            means[b] += matrix[a * stride + b]
     for a in range(m):
         means[a] /= m
     grand = total(means, m) / m
     for a in range(m):
         for b in range(a, m):
-            matrix[a * m + b] += grand - means[a] - means[b]
+            matrix[a * stride + b] += grand - means[a] - means[b]
 
 
 cdef int _solve_dual(
@@ -289,22 +259,14 @@ cdef int _solve_dual(
 
     Returns 1 if the system is not positive definite, else 0.
     """
-    cdef double *matrix = memory.matrix
-    cdef double *means = memory.means
-    cdef int m = own.m
+    cdef Equations *system = &memory.system
+    cdef Py_ssize_t a, m = own.m
     cdef double mean_value = total(own.values, m) / m
-    cdef Py_ssize_t a
+    clear(system, m)
     for a in range(m):
-        coefficients[a] = own.values[a] - mean_value
-    _gather_centred(gram, own, matrix, means)
-    for a in range(m):
-        matrix[a * m + a] += m / (2.0 * C)
-    if solve_positive(matrix, coefficients, m):
-        return 1
-    offset[0] = mean_value
-    for a in range(m):
-        offset[0] -= coefficients[a] * means[a]
-    return 0
+        system.right[a] = own.values[a] - mean_value
+    _gather_centred(gram, own, system.matrix, system.stride, memory.means)
+    return _solve(system, m / (2.0 * C), mean_value, memory.means, coefficients, offset)
 
 
 cdef int _solve_primal(
@@ -314,33 +276,51 @@ cdef int _solve_primal(
 
     Returns 1 if the system is not positive definite, else 0.
     """
-    cdef double *centred = memory.centred  # n x m, one row per feature
-    cdef double *matrix = memory.matrix
+    cdef Equations *system = &memory.system
     cdef double *means = memory.means
-    cdef const double *values = own.values
-    cdef int m = own.m, n = <int> features.columns
-    cdef double mean_value = total(values, m) / m
-    cdef Py_ssize_t k, a
+    cdef double *centred
+    cdef const double *row
+    cdef Py_ssize_t a, k, block = 0, size, m = own.m, n = features.columns
+    cdef double mean_value = total(own.values, m) / m
     for k in range(n):
-        for a in range(m):
-            centred[k * m + a] = features.entries[own.items[a] * n + k]
-        means[k] = total(centred + k * m, m) / m
-        weights[k] = 0.0
-        for a in range(m):
-            centred[k * m + a] -= means[k]
-            weights[k] += centred[k * m + a] * (values[a] - mean_value)
-    multiply_transposed(centred, centred, matrix, n, n, m, n)
+        means[k] = 0.0
+    for a in range(m):
+        row = features.entries + own.items[a] * n
+        for k in range(n):
+            means[k] += row[k]
     for k in range(n):
-        matrix[k * n + k] += m / (2.0 * C)
-    if solve_positive(matrix, weights, n):
+        means[k] /= m
+    clear(system, n)
+    while block < m:
+        size = min(<Py_ssize_t> BLOCK, m - block)
+        for a in range(size):
+            centred = memory.gathered + a * system.stride
+            fill(features.entries + own.items[block + a] * n, n, centred)
+            for k in range(n):
+                centred[k] -= means[k]
+            memory.targets[a] = own.values[block + a] - mean_value
+        add_products(system, Vectors(memory.gathered, memory.targets, size))
+        block += size
+    return _solve(system, m / (2.0 * C), mean_value, means, weights, offset)
+
+
+cdef int _solve(
+    Equations *system, double alpha, double mean_value, const double *means, double *solution, double *offset
+) noexcept nogil:
+    """Fill in the solution with alpha on the diagonal, and mean_value - means . solution; 1 if that failed, else 0."""
+    cdef Py_ssize_t k
+    for k in range(system.unknowns):
+        system.matrix[k * system.stride + k] += alpha
+    if solve_equations(system):
         return 1
     offset[0] = mean_value
-    for k in range(n):
-        offset[0] -= weights[k] * means[k]
+    for k in range(system.unknowns):
+        solution[k] = system.right[k]
+        offset[0] -= solution[k] * means[k]
     return 0
 
 
-cdef int _dual_path(Matrix gram, Own own, Grid grid, Memory memory) noexcept nogil:
+cdef int _dual_path(Matrix gram, Own own, Grid grid, PathMemory memory) noexcept nogil:
     """Fill in the errors by K_c = V diag(lam) V^T with the features Z = V sqrt(lam), each a row of `matrix`.
 
     Returns LAPACK's error code, or 0.
@@ -350,7 +330,7 @@ cdef int _dual_path(Matrix gram, Own own, Grid grid, Memory memory) noexcept nog
     cdef double size
     cdef int m = own.m
     cdef Py_ssize_t k, i
-    _gather_centred(gram, own, matrix, memory.means)
+    _gather_centred(gram, own, matrix, m, memory.means)
     if spectrum(matrix, eigenvalues, memory.work, m):
         return 1
     for k in range(m):
@@ -362,7 +342,7 @@ cdef int _dual_path(Matrix gram, Own own, Grid grid, Memory memory) noexcept nog
     return 0
 
 
-cdef int _primal_path(Matrix features, Own own, Grid grid, Memory memory) noexcept nogil:
+cdef int _primal_path(Matrix features, Own own, Grid grid, PathMemory memory) noexcept nogil:
     """Fill in the errors by X_c X_c^T = U diag(lam) U^T, with the rotated features Z = X_c^T U, each a row.
 
     Returns LAPACK's error code, or 0.
@@ -388,7 +368,7 @@ cdef int _primal_path(Matrix features, Own own, Grid grid, Memory memory) noexce
     return 0
 
 
-cdef void _left_out(Turned data, Own own, Grid grid, Memory memory) noexcept nogil:
+cdef void _left_out(Turned data, Own own, Grid grid, PathMemory memory) noexcept nogil:
     """Fill in the mean over i of ((y_i - h_i) / (1 - H_ii))^2 at each C, with the same ridge m/(2C).
 
     With alpha = m/(2C), h = mean + sum_k z_k p_k / (lam_k + alpha), p_k = z_k . y, and the leverage H_ii = 1/m +

@@ -49,7 +49,7 @@ class EASE(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2  # systems of neighbours are solved without LAPACK
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """One model."""
@@ -61,7 +61,6 @@ class EASE(Checked):
         np.fill_diagonal(gram, gram.diagonal() + self.lam)
         yield Step(rated.model(_weights(gram)))
 
-    @one_blas_thread()
     def _sparse_weights(self, rated: Interactions, neighbours: int, threads: int) -> scipy.sparse.csr_array:
         """B with the neighbours' weights alone: in column i those to item i."""
         nearest = nearest_items(rated.ratings, rated.norms(), 0.0, neighbours, threads)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -48,7 +48,7 @@ class MPRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 3
+    version: ClassVar = 4  # the systems are solved without LAPACK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,17 +141,12 @@ class _Run:
         """The leave-one-out errors, users x C."""
         errors = np.full((self.train.n_users, len(C)), np.nan)
         users = self.users[self.by_primal]
+        given: dict[str, Any] = {"C": C, "errors": errors, "threads": self.threads}
         if len(users) and len(C):
             features = features_of(self.train.item_features).dense()
-            failed = kernel.primal_path(
-                features=features, ratings=self.train.rows, users=users, C=C, errors=errors, threads=self.threads
-            )
-            _succeed(failed)
+            _succeed(kernel.path(matrix=features, ratings=self.train.rows, users=users, primal=True, **given))
         for part in self.matrices.parts(self.users[~self.by_primal]) if len(C) else ():
-            failed = kernel.dual_path(
-                gram=part.gram, ratings=part.ratings, users=part.users, C=C, errors=errors, threads=self.threads
-            )
-            _succeed(failed)
+            _succeed(kernel.path(matrix=part.gram, ratings=part.ratings, users=part.users, primal=False, **given))
         return errors
 
     @one_blas_thread()

@@ -313,9 +313,9 @@ def test_no_user_to_solve_for_is_no_failure(users):
 def test_no_user_to_measure_is_no_failure(users):
     ratings = SparseRows(indptr=indptr_of([0] * users), columns=NO_IDS, values=NO_VALUES)
     matrix, C, errors = np.ones((2, 2)), np.ones(2), np.zeros((users, 2))
-    by_dual = mprank.dual_path(gram=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
-    by_primal = mprank.primal_path(features=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, threads=2)
-    assert by_dual == by_primal == -1
+    for primal in (False, True):
+        failed = mprank.path(matrix=matrix, ratings=ratings, users=NO_IDS, C=C, errors=errors, primal=primal, threads=2)
+        assert failed == -1
     assert not errors.any()
 
 

@@ -20,7 +20,7 @@ from rankbench.kernels.metrics import evaluation as metrics
 from rankbench.kernels.metrics.codes import Code
 from rankbench.kernels.models import gram, scoring, stumps
 from rankbench.kernels.shared.rows import SparseRows
-from rankbench.kernels.solvers import ease, frsvm, mprank
+from rankbench.kernels.solvers import frsvm, mprank
 from rankbench.methods.isotonic import Blocks, OrderGraphs
 from rankbench.metrics import METRICS, evaluate, per_user
 from rankbench.metrics.rows import KernelRow, requested
@@ -184,18 +184,16 @@ def test_every_kernel_counts_its_threads_before_anything_else(path):
 # ---- kernels whose threads call BLAS ----
 
 CALL_BLAS = {
-    ease: {"restricted"},
     fold_in: {"pairs", "rivals", "choices"},
     frsvm: {"dense_times", "transposed_times"},
     gram: {"linear"},
-    mprank: {"dual", "dual_path", "primal", "primal_path"},
+    mprank: {"path"},
 }
 USE_BLAS = (
-    ("ease[neighbours=3]", {"restricted"}),
     ("frsvm[rank=2]", {"dense_times", "transposed_times", "pairs"}),
-    ("mprank[form=primal,choose=C-per-user]", {"primal", "primal_path"}),
-    ("mprank[form=dual,choose=C-for-all]", {"dual", "dual_path", "linear"}),
-    ("mprank[kernel=gaussian]", {"dual", "linear"}),
+    ("mprank[form=primal,choose=C-per-user]", {"path"}),
+    ("mprank[form=dual,choose=C-for-all]", {"path", "linear"}),
+    ("mprank[kernel=gaussian]", {"linear"}),
     ("bpr[rank=2]", {"rivals"}),
     ("sgd[rank=2]", {"pairs"}),
     ("softmax[rank=2]", {"choices"}),

@@ -144,7 +144,7 @@ def test_what_is_not_known_has_no_score_and_what_is_below_the_least_rating_does_
 
 def test_a_system_without_a_finite_solution_is_named(train):
     solver = IALS(rank=2)
-    model = Factors(np.zeros((15, 2)), np.full((train.n_items, 2), 1e100))
+    model = Factors(np.zeros((15, 2)), np.full((train.n_items, 2), 1e200))
     with pytest.raises(UserError, match=r"IALS: the system of user \d+ has no finite solution: raise lam"):
         solver.fold_in(model, train)
 

@@ -9,7 +9,6 @@ def dual(
 def primal(
     *, features: Floats, ratings: SparseRows, users: Int32s, C: Floats, weights: Floats, offsets: Floats, threads: int
 ) -> int: ...
-def dual_path(*, gram: Floats, ratings: SparseRows, users: Int32s, C: Floats, errors: Floats, threads: int) -> int: ...
-def primal_path(
-    *, features: Floats, ratings: SparseRows, users: Int32s, C: Floats, errors: Floats, threads: int
+def path(
+    *, matrix: Floats, ratings: SparseRows, users: Int32s, C: Floats, errors: Floats, primal: bool, threads: int
 ) -> int: ...
