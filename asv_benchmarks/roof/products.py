@@ -26,15 +26,10 @@ _CACHED = 1 << 15  # doubles that stay in the caches near the processor
 @case(
     "mf rank 10",
     "sweep",
-    "WHY",
+    "96 sums in tiles for the 55 that rank 10 needs, and three tenths of the time are for gathering vectors",
     rank=10,
 )
-@case(
-    "mf rank 64",
-    "sweep",
-    "WHY",
-    rank=64,
-)
+@case("mf rank 64", "sweep", rank=64)
 def _mf(share: float, rank: int) -> Ready:
     train = ratings(share)
     steps, _ = steps_of(MF(rank=rank), train)
