@@ -140,7 +140,7 @@ def _robirank_descent(share: float, rank: int) -> Ready:
 @case(
     "robirank closed form, rank 10",
     "pair",
-    "11 instructions a pair, none of which works on more than one pair at a time",
+    "two fifths of the time are for logarithms, eight for each wish",
     rank=10,
 )
 def _robirank_closed(share: float, rank: int) -> Ready:

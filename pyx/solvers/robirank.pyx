@@ -23,7 +23,48 @@ from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, lo
 cdef enum:
     _FARTHEST = 500  # larger score differences are clipped to it: 2^500 keeps all products finite
 
-cdef double _FULL = exp2(400.0)  # a product above it is added to the sum of logarithms
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <string.h>
+
+    typedef double rankbench_products __attribute__((vector_size(16)));
+    typedef long long rankbench_fulls __attribute__((vector_size(16)));
+
+    /* sum_k log2(1 + powers_k scale), as the logarithm of a product: one multiplication per term, and few logarithms.
+
+       Four products are computed side by side. A factor is at most 1 + 2^500, and the logarithm of a product is taken
+       once one is above 2^400, so that none gets near 2^1024. */
+    static double rankbench_logistic_sum(const double *powers, Py_ssize_t n, double scale) {
+        const double full = 0x1p400;
+        const rankbench_products ones = {1.0, 1.0}, limits = {full, full};
+        rankbench_products first = ones, second = ones, v, w;
+        rankbench_fulls over;
+        Py_ssize_t k, whole = n - n % 4;
+        double total = 0.0, a;
+        for (k = 0; k < whole; k += 4) {
+            memcpy(&v, powers + k, sizeof v);
+            memcpy(&w, powers + k + 2, sizeof w);
+            first *= 1.0 + v * scale;
+            second *= 1.0 + w * scale;
+            over = (first > limits) | (second > limits);
+            if (over[0] | over[1]) {
+                total += (log2(first[0]) + log2(first[1])) + (log2(second[0]) + log2(second[1]));
+                first = second = ones;
+            }
+        }
+        a = first[0];
+        for (k = whole; k < n; k++) {
+            a *= 1.0 + powers[k] * scale;
+            if (a > full) {
+                total += log2(a);
+                a = 1.0;
+            }
+        }
+        return total + ((log2(a) + log2(first[1])) + (log2(second[0]) + log2(second[1])));
+    }
+    """
+    double _logistic_sum "rankbench_logistic_sum" (const double *powers, Py_ssize_t n, double scale) noexcept nogil
 
 cdef struct WishesView:
     Py_ssize_t n  # users
@@ -191,30 +232,6 @@ cdef double _close(
         xi[row] = 1.0 / robust
         loss += own.gains[row] * log2(robust)
     return loss
-
-
-cdef double _logistic_sum(const double *powers, Py_ssize_t n, double scale) noexcept nogil:
-    """sum_k log2(1 + powers_k scale), as the logarithm of a product: one multiplication per term, and few logarithms.
-
-    Four products are computed in parallel. A factor is at most 1 + 2^500, and the logarithm of a product is taken once
-    the product is above 2^400, so that none gets near 2^1024.
-    """
-    cdef double a = 1.0, b = 1.0, c = 1.0, d = 1.0, total = 0.0
-    cdef Py_ssize_t k, whole = n - n % 4
-    for k in range(0, whole, 4):
-        a *= 1.0 + powers[k] * scale
-        b *= 1.0 + powers[k + 1] * scale
-        c *= 1.0 + powers[k + 2] * scale
-        d *= 1.0 + powers[k + 3] * scale
-        if a > _FULL or b > _FULL or c > _FULL or d > _FULL:
-            total += (log2(a) + log2(b)) + (log2(c) + log2(d))
-            a = b = c = d = 1.0
-    for k in range(whole, n):
-        a *= 1.0 + powers[k] * scale
-        if a > _FULL:
-            total += log2(a)
-            a = 1.0
-    return total + ((log2(a) + log2(b)) + (log2(c) + log2(d)))
 
 
 cdef double _visit_user(
