@@ -25,7 +25,7 @@ class MF(Checked):
 
     min over U, V of sum over ratings of (y_ij - u_i . v_j)^2 + lam (|U|^2 + |V|^2). Each half step solves
     a ridge regression per row by Cholesky, or comes nearer to its solution by `inner` iterations of conjugate
-    gradients from the row's last vector: with three, a step is faster at every rank, and falls nearly as far. Either
+    gradients from the row's last vector: with three, a step is faster from rank 32 on, and falls nearly as far. Either
     way the objective never rises. `centre=user` fits the ratings
     less each user's mean, which does not change a user's order. Users whose ratings are all equal contribute
     nothing and score zero for every item; users and items in no training row score NaN.
