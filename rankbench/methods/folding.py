@@ -17,7 +17,7 @@ from rankbench.kernels.shared.rows import SparseRows
 from rankbench.methods.factors import padded, zero_rows
 from rankbench.methods.losses import CURVED, NAMES
 from rankbench.methods.pair_tasks import PairTasks
-from rankbench.models import Factors, FeatureFactors
+from rankbench.models import Factors, FeatureFactors, UserWeights
 
 T = TypeVar("T")
 Rows = TypeVar("Rows", Ratings, Comparisons, View)
@@ -93,6 +93,13 @@ def alone(model: Model, view: View, loss: Loss, C: float, threads: int) -> Facto
     users, paired = users_of_pairs(known, view, loss, C, threads)
     users[~paired] = np.nan
     return Factors(users, known.items)
+
+
+def with_features(model: Model, view: Rows) -> Rows:
+    """The rows with the features of the model's items, for solvers that train each user alone."""
+    known = own(model, UserWeights)
+    check_items(view, known.features.shape[0])
+    return replace(view, item_features=known.features)
 
 
 def penalised(model: Model) -> tuple[Factors, Floats]:

@@ -14,6 +14,7 @@ from rankbench.data.views import Ratings
 from rankbench.features.item_kernels import ItemKernel, KernelName
 from rankbench.features.matrix import features_of
 from rankbench.kernels.solvers import mprank as kernel
+from rankbench.methods.folding import with_features
 from rankbench.methods.kernel_matrices import KernelMatrices
 from rankbench.models import UserWeights
 from rankbench.names import Checked, checked_threads
@@ -66,6 +67,13 @@ class MPRank(Checked):
             grid = np.asarray(self.C * _GRID, np.float64)
             C[run.users] = grid[_least(run.left_out(grid)[run.users], self.choose)]
         yield Step(run.linear(C) if self.kernel == "linear" else run.matrices.expansion(*run.dual(C)))
+
+    def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Model:
+        """The model of these users, who are trained alone as all users are; with a linear kernel."""
+        if self.kernel != "linear" or self.choose == "C-for-all":
+            problem = "fold_in needs kernel=linear, and choose=nothing or C-per-user: models do not hold more"
+            raise UserError(problem, subject="MPRank")
+        return next(self.steps(with_features(model, ratings), np.random.default_rng(0), threads)).model
 
 
 def left_out(solver: MPRank, train: Ratings, C: Floats, threads: int = 1) -> Floats:

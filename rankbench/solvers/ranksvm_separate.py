@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Floats, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.methods.folding import with_features
 from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.newton import CONVERGED, gap_of
 from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
@@ -48,6 +49,11 @@ class RankSVMSeparate(Checked):
             if done.all():
                 return
             features.newton(self.C, CONVERGED, weights, done)
+
+    def fold_in(self, model: Model, view: View, threads: int = 1) -> Model:
+        """The model of these users, who are trained alone as all users are."""
+        *_, step = self.steps(with_features(model, view), np.random.default_rng(0), threads)
+        return step.model
 
     def _step(self, features: TaskFeatures, weights: Floats) -> Step:
         tasks = features.tasks

@@ -28,7 +28,9 @@ from rankbench.solvers.imc import IMC
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.lcr import LCR
 from rankbench.solvers.mf import MF
+from rankbench.solvers.mprank import MPRank
 from rankbench.solvers.ranksvm_nuclear import RankSVMNuclear
+from rankbench.solvers.ranksvm_separate import RankSVMSeparate
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.robirank import RobiRank, wishes_of
 from rankbench.solvers.rp3beta import RP3Beta
@@ -87,6 +89,10 @@ FOLDING = (
     SQLRank(rank=3),
     SQLRank(rank=3, link="identity", least=2.0),
     SQLRank(rank=3, unrated=2),
+    MPRank(C=0.3),
+    MPRank(C=0.3, choose="C-per-user"),
+    RankSVMSeparate(C=0.3),
+    RankSVMSeparate(C=0.3, loss="logistic"),
 )
 EVERY = pytest.mark.parametrize("solver", FOLDING, ids=repr)
 
@@ -121,7 +127,7 @@ def test_all_solvers_that_fold_in_are_tested_here():
 OTHERS = tuple(  # no exact half step
     one
     for one in FOLDING
-    if isinstance(one, (SLIM, Softmax, BPR, CofiRank, SMC, RMC, RobiRank, SQLRank, LCR))
+    if isinstance(one, (SLIM, Softmax, BPR, CofiRank, SMC, RMC, RobiRank, SQLRank, LCR, RankSVMSeparate))
     or "inner=1" in repr(one)
     or "fitted" in repr(one)
 )
@@ -134,7 +140,7 @@ def test_users_of_the_training_part_get_the_scores_of_their_next_half_step(solve
     folded = solver.fold_in(model_at(solver, data, 2), data).score_all(np.arange(data.n_users))
     expected = model_at(solver, data, 3).score_all(np.arange(data.n_users))  # step 2 is a half of items, 3 of users
     np.testing.assert_allclose(folded, expected, rtol=1e-8, atol=1e-10)
-    assert np.isnan(folded[:, 0]).all() != isinstance(solver, IMC)  # an item without a rating has features still
+    assert np.isnan(folded[:, 0]).all() != isinstance(solver, IMC | MPRank)  # items without a rating have features
 
 
 @EVERY
@@ -148,8 +154,10 @@ def test_a_user_alone_gets_the_bits_that_they_get_among_others(solver, data):
 
 @EVERY
 def test_ratings_of_items_that_the_model_does_not_know_change_nothing(solver, data):
-    of_all = isinstance(solver, IMC | Softmax | BPR) or "catalogue" in repr(solver) or "unrated=2" in repr(solver)
-    if of_all or (isinstance(solver, FRSVM | FM | RankSVMNuclear) and solver.needs_features):
+    by_features = isinstance(solver, IMC | MPRank | RankSVMSeparate)
+    by_features |= isinstance(solver, FRSVM | FM | RankSVMNuclear) and solver.needs_features
+    of_all = isinstance(solver, Softmax | BPR) or "catalogue" in repr(solver) or "unrated=2" in repr(solver)
+    if by_features or of_all:
         pytest.skip("it knows every item, by its features or as a competitor")
     model, one = model_at(solver, data, 2), of_users(data, [3])
     more = Ratings(np.array([0, len(one) + 1]), np.append(0, one.items), np.append(5.0, one.values), one.n_items)
@@ -295,6 +303,19 @@ def test_at_the_optimum_under_the_nuclear_norm_each_user_is_at_their_own_minimum
     np.testing.assert_allclose(folded.users, step.model.users, atol=1e-4 * np.nanmax(np.abs(step.model.users)))
     again = solver.fold_in(folded, view)  # it knows the same of its items
     assert again.users.tobytes() == folded.users.tobytes()
+
+
+@pytest.mark.parametrize("solver", [one for one in FOLDING if isinstance(one, MPRank | RankSVMSeparate)], ids=repr)
+def test_solvers_that_train_each_user_alone_train_further_ones_in_the_same_way(solver, data):
+    trained = model_at(solver, data, 1000)
+    folded = solver.fold_in(model_at(solver, data, 0), of_users(data, [3, 7]))
+    assert folded.score_all(np.arange(2)).tobytes() == trained.score_all(np.array([3, 7])).tobytes()
+
+
+@pytest.mark.parametrize("settings", [{"kernel": "gaussian"}, {"choose": "C-for-all"}])
+def test_what_models_of_mprank_do_not_hold_is_asked_for(settings, data):
+    with pytest.raises(UserError, match="MPRank: fold_in needs kernel=linear, and choose=nothing or C-per-user"):
+        MPRank(**settings).fold_in(model_at(MPRank(), data, 0), data)
 
 
 @pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
