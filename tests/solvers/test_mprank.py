@@ -184,6 +184,13 @@ def test_a_system_that_rounding_spoilt_names_its_user(train):
         table(MPRank(form="dual", C=1e6), view)
 
 
+def test_a_system_whose_second_pivot_is_zero_is_reported_too():
+    features = 2.0**30 * np.array([[1, 1], [-1, -1], [1, 1], [-1, -1]])  # X X^T is the same number everywhere
+    view = Ratings(np.array([0, 4]), np.arange(4, dtype=np.int32), np.array([1.0, 2, 3, 5]), 4, item_features=features)
+    with pytest.raises(UserError, match=r"system of user 0 is not positive definite"):
+        table(MPRank(form="primal", C=1e12), view)
+
+
 @pytest.mark.parametrize("form", ["primal", "dual"])
 def test_a_system_that_rounding_spoilt_is_reported_when_the_best_weight_is_chosen_too(train, form):
     view = replace(train, item_features=1e12 * train.item_features)
