@@ -78,6 +78,12 @@ def test_all_forms_give_the_same_scores(C, train):
     np.testing.assert_allclose(auto, dual, rtol=1e-10, atol=1e-10)
 
 
+def test_all_forms_give_the_same_scores_to_users_with_many_ratings():
+    train = Magnitudes(users=2, items=200, per_user=150, features=9).view(np.random.default_rng(0))
+    primal, dual = (table(MPRank(form=form), train) for form in ("primal", "dual"))
+    np.testing.assert_allclose(primal, dual, rtol=1e-10, atol=1e-10)
+
+
 def test_auto_solves_the_smaller_system_of_each_user(train):
     auto, primal, dual = (table(MPRank(form=form), train) for form in FORMS)
     rated_much = np.diff(train.indptr) >= train.item_features.shape[1]
