@@ -49,7 +49,7 @@ class MPRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 4  # the systems are solved without LAPACK
+    version: ClassVar = 4  # the systems are solved without LAPACK, and weights are rounded to 40 bits
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,7 +142,7 @@ class _Run:
             expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
             weights[users] = features.combined(expansion)[users]
             offsets[users] = dual_offsets[users]
-        return UserWeights(features.matrix, weights, offsets)
+        return UserWeights(features.matrix, _rounded(weights), offsets)
 
     @one_blas_thread()
     def left_out(self, C: Floats) -> Floats:
@@ -174,6 +174,17 @@ class _Run:
             )
             _succeed(failed)
         return coefficients, offsets
+
+
+def _rounded(weights: Floats) -> Floats:
+    """The weights, rounded to 2^-40 of the largest of each user.
+
+    Features that all items of a user have alike have no weight then, and such that count alike have the same one, as
+    without rounding errors. Otherwise these would order items whose scores tie, in another way on each processor.
+    """
+    largest = np.abs(weights).max(axis=1, initial=0.0, keepdims=True)
+    unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - 40, -1022))
+    return np.asarray(np.rint(weights / unit) * unit)
 
 
 def _succeed(failed: int) -> None:

@@ -84,6 +84,20 @@ def test_all_forms_give_the_same_scores_to_users_with_many_ratings():
     np.testing.assert_allclose(primal, dual, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_a_feature_that_all_items_of_a_user_have_alike_breaks_no_tie(form, make):
+    rng = np.random.default_rng(0)
+    features = np.column_stack([rng.standard_normal((40, 3)), np.full(40, 0.1), rng.integers(0, 2, 40)])
+    features[30:35, :3], features[30:35, 3] = features[0, :3], [0.0, 0.2, 0.3, -1.0, 5.0]  # apart in the constant alone
+    features[30:35, 4] = features[0, 4]
+    view = Ratings(np.array([0, 20]), np.arange(20), rng.standard_normal(20), 40, item_features=make(features))
+    model = fit(MPRank(form=form, C=30.0), view)
+    assert model.weights[0, 3] == 0.0 and model.weights[0].astype(bool).sum() == 4
+    scores = model.score_all(np.arange(1))[0]
+    np.testing.assert_array_equal(scores[30:35], scores[0])
+
+
 def test_auto_solves_the_smaller_system_of_each_user(train):
     auto, primal, dual = (table(MPRank(form=form), train) for form in FORMS)
     rated_much = np.diff(train.indptr) >= train.item_features.shape[1]
