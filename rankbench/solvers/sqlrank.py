@@ -1,8 +1,8 @@
 """SQL-Rank: the likelihood of a user's whole list, with ties broken anew in each pass (Wu et al. 2018)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -89,7 +89,7 @@ class SQLRank(Checked):
             np.column_stack([bounds[:-1], bounds[1:]]),
             np.concatenate([np.zeros(0, np.int32), *(own_items for own_items, _ in lists)]),
             scale * vectors,
-            lambda user: partial(_mean_loss, lists[user][1], self.link == "sigmoid"),
+            lambda user: _mean_loss(lists[user][1], self.link == "sigmoid"),
         )
         users[np.diff(rated.indptr) == 0] = np.nan
         return Factors(users, known.items)
@@ -109,34 +109,40 @@ class SQLRank(Checked):
         return np.concatenate([items, others[chosen]]), np.hstack([lists, tails])
 
 
-def _mean_loss(lists: Ints, sigmoid: bool, scores: Floats) -> Bent:
+def _mean_loss(lists: Ints, sigmoid: bool) -> Callable[[Floats], Bent]:
     """The mean loss of these lists of places, one per row, as a function of the places' scores."""
-    share, ordered = 1 / len(lists), scores[lists]
-    losses, slopes = losses_of(np.arange(len(lists) + 1) * lists.shape[1], ordered.ravel(), sigmoid)
+    share, length, flat = 1 / len(lists), lists.shape[1], lists.ravel()
+    indptr, places = np.arange(len(lists) + 1) * length, flat.astype(np.int32)
 
-    def of_places(values: Floats) -> Floats:
-        return np.asarray(np.bincount(lists.ravel(), share * values.ravel(), len(scores)))
+    def at(scores: Floats) -> Bent:
+        ordered = scores[lists]
+        losses, slopes = losses_of(indptr, ordered.ravel(), sigmoid)
 
-    def curve(vectors: Floats, *, convex: bool) -> Floats:
-        """The t-th draw adds sum_r p_r v_r v_r^T - m_t m_t^T, p_r = exp(m_r) / T_t for r >= t and m_t the mean of v."""
-        m, by_score, bends = ordered, np.ones_like(ordered), np.zeros_like(ordered)
-        if sigmoid:
-            m = expit(ordered)
-            by_score = m * (1 - m)
-            bends = by_score * (1 - 2 * m)
-        weights = np.exp(m - m.max(axis=1, keepdims=True))
-        inverse = 1 / np.maximum(np.cumsum(weights[:, ::-1], axis=1)[:, ::-1], np.finfo(float).tiny)
-        chances = weights * np.cumsum(inverse, axis=1)
-        rest = bends * (chances - 1)
-        degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
-        means = np.empty((lists.size, vectors.shape[1]))
-        sqlrank.means_to_the_end(
-            places=lists.ravel().astype(np.int32), length=lists.shape[1], weights=(weights * by_score).ravel(),
-            shares=inverse.ravel(), vectors=vectors, out=means,
-        )  # fmt: skip
-        return np.asarray((vectors.T * degrees) @ vectors - share * (means.T @ means))
+        def of_places(values: Floats) -> Floats:
+            return np.asarray(np.bincount(flat, share * values.ravel(), len(scores)))
 
-    return Bent(share * float(losses.sum()), of_places(slopes), curve)
+        def curve(vectors: Floats, *, convex: bool) -> Floats:
+            """The t-th draw adds sum_r p_r v_r v_r^T - m_t m_t^T, p_r = exp(m_r) / T_t for r >= t, m_t the mean."""
+            m, by_score, bends = ordered, np.ones_like(ordered), np.zeros_like(ordered)
+            if sigmoid:
+                m = expit(ordered)
+                by_score = m * (1 - m)
+                bends = by_score * (1 - 2 * m)
+            weights = np.exp(m - m.max(axis=1, keepdims=True))
+            inverse = 1 / np.maximum(np.cumsum(weights[:, ::-1], axis=1)[:, ::-1], np.finfo(float).tiny)
+            chances = weights * np.cumsum(inverse, axis=1)
+            rest = bends * (chances - 1)
+            degrees = of_places(chances * np.square(by_score) + (np.maximum(rest, 0) if convex else rest))
+            means = np.empty((lists.size, vectors.shape[1]))
+            weights = (weights * by_score).ravel()
+            sqlrank.means_to_the_end(
+                places=places, length=length, weights=weights, shares=inverse.ravel(), vectors=vectors, out=means
+            )
+            return np.asarray((vectors.T * degrees) @ vectors - share * (means.T @ means))
+
+        return Bent(share * float(losses.sum()), of_places(slopes), curve)
+
+    return at
 
 
 def losses_of(indptr: Int64s, scores: Floats, sigmoid: bool, threads: int = 1) -> tuple[Floats, Floats]:
