@@ -706,7 +706,7 @@ def test_others_that_keep_a_core_busy_are_seen(tmp_path):
     finally:
         other.kill()
         other.wait()
-    assert 0.5 < outcome.load <= psutil.cpu_count()
+    assert 0.5 < outcome.load < psutil.cpu_count() + 0.1  # times of processors are counted in hundredths of a second
 
 
 def test_what_the_cells_own_threads_and_children_use_is_not_others(tmp_path, monkeypatch):

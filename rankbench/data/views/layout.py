@@ -76,6 +76,8 @@ def _checked_column(name: str, values: npt.ArrayLike, dtype: type) -> Array:
 
 def _check_integers(name: str, raw: Array, dtype: type) -> None:
     """Raise an error unless the values are integers that fit the type."""
+    if raw.dtype == dtype:
+        return
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
         raise UserError(f"{name} must be integers, not {raw.dtype}")
     if raw.size and raw.max() > np.iinfo(dtype).max:
