@@ -220,7 +220,7 @@ def test_other_models_and_catalogues_are_refused(data):
     model = model_at(solver, data, 2)
     with pytest.raises(UserError, match="the model's vectors have 3 numbers, and the solver's 4"):
         MF(rank=4).fold_in(model, data)
-    for one in (solver, IMC(rank=3), EASE()):
+    for one in (solver, IMC(rank=3), EASE(), MPRank()):
         with pytest.raises(UserError, match="the ratings are of 5 items, and the model of 12"):
             one.fold_in(model_at(one, data, 2), Ratings(np.array([0, 0]), np.array([], int), np.array([]), 5))
 
