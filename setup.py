@@ -36,6 +36,7 @@ TRACE = os.environ.get("RANKBENCH_TRACE") == "1"
 # registers of x86-64-v3. With x86-64-v4 the kernels are as fast if told to use such registers too, else slower.
 LEVELS = ("x86-64-v3",)
 LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` measures solvers, `make roof` the rest
+    "methods/all_pairs",
     "methods/als",
     "methods/entries",
     "methods/fold_in",

@@ -54,6 +54,11 @@ cdef struct Windows:
     int32_t *high  # of each item: ranks below it hold a score less than its own + 1
     int32_t *low  # ranks from it on hold a score greater than its own - 1
 
+cdef struct Partners:
+    # Sums over an item's partners.
+    double above
+    double below
+
 cdef struct PairMemory:
     # Scratch memory for the pairs of one task at a time.
     double *above
@@ -134,9 +139,11 @@ cdef inline void curve(
     if task.levels == 0:
         _curve_listed(task, scores, direction, out)
         return
-    _window_sums(task, windows, direction, memory.above, memory.below, memory.sums)
+    cdef Partners partners
+    cdef Py_ssize_t by_row = _window_sums(task, windows, direction, memory)
     for i in range(task.n):
-        out[i] = degree[i] * direction[i] - (memory.above[i] + memory.below[i])
+        partners = _partners(task, windows, memory, by_row, i)
+        out[i] = degree[i] * direction[i] - (partners.above + partners.below)
 
 
 cdef inline double _evaluate_all(
@@ -144,21 +151,25 @@ cdef inline double _evaluate_all(
 ) noexcept nogil:
     """Scores count from their median, which loses fewer digits and changes nothing else."""
     cdef Py_ssize_t i, n = task.n
+    cdef Py_ssize_t by_row
+    cdef Partners partners
     cdef double loss = 0.0, balance, median
     if n == 0:
         return 0.0
     _arrange(scores, windows, memory.sorting, memory.centred, n)
     median = scores[windows.order[n // 2]]
-    _window_sums(task, windows, NULL, memory.above, memory.below, memory.sums)
+    by_row = _window_sums(task, windows, NULL, memory)
     for i in range(n):
+        partners = _partners(task, windows, memory, by_row, i)
         memory.centred[i] = scores[i] - median
-        degree[i] = memory.above[i] + memory.below[i]
-        slope[i] = memory.above[i] - memory.below[i]
-        loss += memory.above[i]
-    _window_sums(task, windows, memory.centred, memory.above, memory.below, memory.sums)
+        degree[i] = partners.above + partners.below
+        slope[i] = partners.above - partners.below
+        loss += partners.above
+    by_row = _window_sums(task, windows, memory.centred, memory)
     for i in range(n):
+        partners = _partners(task, windows, memory, by_row, i)
         balance = slope[i]
-        slope[i] = balance + (degree[i] * memory.centred[i] - (memory.above[i] + memory.below[i]))
+        slope[i] = balance + (degree[i] * memory.centred[i] - (partners.above + partners.below))
         loss += memory.centred[i] * (balance + slope[i])
     return max(loss, 0.0)
 
@@ -225,35 +236,86 @@ cdef inline void _arrange(
     """Sort, and find both ends of the windows.
 
     An item's `high` is the number of scores below its own plus 1, and its `low` the number of scores that plus 1 are at
-    most its own. Both are known when the sorted scores are merged with the sorted scores plus 1: each step takes one of
-    either, without a branch. `low` is at most the item's rank, also where scores are so large that adding 1 changes
-    nothing.
+    most its own. Both are known when the sorted scores are merged with the sorted scores plus 1. `low` is at most the
+    item's rank, also where scores are so large that adding 1 changes nothing.
     """
-    cdef Py_ssize_t low = 0, high = 0, rank
-    cdef bint lower
+    cdef Py_ssize_t rank
     argsort(scores, windows.order, sorting, n)
     for rank in range(n):
         ascending[rank] = scores[windows.order[rank]]
-    while high < n and low < n:
+    _merge_windows(ascending, windows, n)
+
+
+cdef inline void _merge_windows(const double *ascending, Windows windows, Py_ssize_t n) noexcept nogil:
+    """Merge the scores with the scores plus 1; each step takes one of either, without a branch.
+
+    A step has to wait for the one before, so the merge goes from both ends at a time. First those are set aside that
+    lie below all others plus 1, or plus 1 above all others.
+    """
+    cdef Py_ssize_t low = 0, high = 0, last_low = n, last_high = n, rank
+    cdef bint lower
+    while high < n and ascending[high] < ascending[0] + 1.0:
+        windows.low[windows.order[high]] = 0
+        high += 1
+    while last_low > 0 and ascending[n - 1] < ascending[last_low - 1] + 1.0:
+        last_low -= 1
+        windows.high[windows.order[last_low]] = <int32_t> n
+    while last_high - high > 1 and last_low - low > 1:
         lower = ascending[high] < ascending[low] + 1.0
         windows.low[windows.order[high]] = <int32_t> min(low, high)
         windows.high[windows.order[low]] = <int32_t> high
         high += lower
         low += not lower
-    for rank in range(high, n):
-        windows.low[windows.order[rank]] = <int32_t> rank
-    for rank in range(low, n):
-        windows.high[windows.order[rank]] = <int32_t> n
+        lower = ascending[last_high - 1] < ascending[last_low - 1] + 1.0
+        windows.low[windows.order[last_high - 1]] = <int32_t> min(last_low, last_high - 1)
+        windows.high[windows.order[last_low - 1]] = <int32_t> last_high
+        last_low -= lower
+        last_high -= not lower
+    while high < last_high and low < last_low:
+        lower = ascending[high] < ascending[low] + 1.0
+        windows.low[windows.order[high]] = <int32_t> min(low, high)
+        windows.high[windows.order[low]] = <int32_t> high
+        high += lower
+        low += not lower
+    for rank in range(high, last_high):
+        windows.low[windows.order[rank]] = <int32_t> min(last_low, rank)
+    for rank in range(low, last_low):
+        windows.high[windows.order[rank]] = <int32_t> last_high
 
 
-cdef inline void _window_sums(
-    const Task *task, Windows windows, const double *p, double *above, double *below, double *sums
+cdef inline Py_ssize_t _window_sums(
+    const Task *task, Windows windows, const double *p, PairMemory *memory
 ) noexcept nogil:
-    """For each item the sums of p over its partners above and below; p = NULL counts them."""
-    if _by_table(task.n, task.levels):
-        _sums_by_table(task, windows, p, above, below, sums)
+    """Sum p over all windows, as `_partners` looks it up; p = NULL counts. The stride of the table, or 0 of a tree."""
+    cdef Py_ssize_t stride = _stride(task.levels)
+    if not _by_table(task.n, task.levels):
+        _sums_by_tree(task, windows, p, memory.above, memory.below, memory.sums)
+        return 0
+    if stride == _FIVE_LEVELS:
+        _fill(task, windows, p, memory.sums, _FIVE_LEVELS)
     else:
-        _sums_by_tree(task, windows, p, above, below, sums)
+        _fill(task, windows, p, memory.sums, stride)
+    return stride
+
+
+cdef inline Partners _partners(
+    const Task *task, Windows windows, const PairMemory *memory, Py_ssize_t stride, Py_ssize_t item
+) noexcept nogil:
+    """The sums over an item's partners above and below.
+
+    Above an item of level y: table[high, y + 1]. Below it: the items from low on of level less than y.
+    """
+    cdef const double *end
+    cdef const double *start
+    cdef Py_ssize_t y
+    if stride == 0:
+        return Partners(memory.above[item], memory.below[item])
+    y = task.level[item]
+    end = memory.sums + task.n * stride
+    start = memory.sums + windows.low[item] * stride
+    return Partners(
+        memory.sums[windows.high[item] * stride + y + 1], (end[0] - end[y]) - (start[0] - start[y])
+    )
 
 
 cdef inline Py_ssize_t sums_size(Py_ssize_t n, int levels) noexcept nogil:
@@ -274,7 +336,10 @@ cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
 cdef inline void _fill(
     const Task *task, Windows windows, const double *p, double *table, const Py_ssize_t stride
 ) noexcept nogil:
-    """Fill the table of `_sums_by_table` row by row. A constant stride keeps the sums in registers."""
+    """Fill in the table: table[rank, y] = sum of p over the items before that rank of level at least y.
+
+    A constant stride keeps the sums in registers.
+    """
     cdef Py_ssize_t rank, item, y
     cdef double value = 1.0
     cdef double sums[_SOME + 2]
@@ -290,27 +355,6 @@ cdef inline void _fill(
         for y in range(stride):
             sums[y] += value * step[y]
             table[y] = sums[y]
-
-
-cdef inline void _sums_by_table(
-    const Task *task, Windows windows, const double *p, double *above, double *below, double *table
-) noexcept nogil:
-    """Invariant: table[rank, y] = sum of p over the items before that rank of level at least y.
-
-    Above an item of level y: table[high, y + 1]. Below it: the items from low on of level less than y.
-    """
-    cdef Py_ssize_t stride = _stride(task.levels), item, y
-    cdef const double *row = table + task.n * stride
-    cdef const double *start
-    if stride == _FIVE_LEVELS:
-        _fill(task, windows, p, table, _FIVE_LEVELS)
-    else:
-        _fill(task, windows, p, table, stride)
-    for item in range(task.n):
-        y = task.level[item]
-        start = table + windows.low[item] * stride
-        above[item] = table[windows.high[item] * stride + y + 1]
-        below[item] = (row[0] - row[y]) - (start[0] - start[y])
 
 
 cdef inline void _sums_by_tree(

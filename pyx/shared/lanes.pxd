@@ -27,64 +27,106 @@ cdef extern from *:
 
     typedef struct { double product, square; } rankbench_difference;
 
-    typedef double rankbench_four __attribute__((vector_size(32)));
+    #ifdef __AVX__
+    #define RANKBENCH_WIDTH 4
+    #else
+    #define RANKBENCH_WIDTH 2  /* longer vectors would not stay in registers */
+    #endif
 
-    /* A sum of four lanes for each of four rows; x is loaded once for all of them. */
+    typedef double rankbench_lanes __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
+
+    #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
+    #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))
+
+    #define RANKBENCH_PARTS (4 / RANKBENCH_WIDTH)
+    typedef struct { rankbench_lanes part[RANKBENCH_PARTS]; } rankbench_four;
+
+    static inline void rankbench_add_product(rankbench_four *sum, const double *x, const double *y) {
+        rankbench_lanes a, b;
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            RANKBENCH_LOAD(a, x + part * RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(b, y + part * RANKBENCH_WIDTH);
+            sum->part[part] += a * b;
+        }
+    }
+
+    static inline void rankbench_add_difference(
+        rankbench_four *sum, const double *x, const double *y, const double *z
+    ) {
+        rankbench_lanes a, b, c;
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            RANKBENCH_LOAD(a, x + part * RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(b, y + part * RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(c, z + part * RANKBENCH_WIDTH);
+            sum->part[part] += a * (b - c);
+        }
+    }
+
+    static inline void rankbench_add_square(rankbench_four *sum, const double *y, const double *z) {
+        rankbench_lanes b, c;
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            RANKBENCH_LOAD(b, y + part * RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(c, z + part * RANKBENCH_WIDTH);
+            sum->part[part] += (b - c) * (b - c);
+        }
+    }
+
+    /* (first + second) + (third + fourth) lane */
+    static inline double rankbench_sum_of_four(rankbench_four sum) {
+    #if RANKBENCH_WIDTH == 4
+        return (sum.part[0][0] + sum.part[0][1]) + (sum.part[0][2] + sum.part[0][3]);
+    #else
+        return (sum.part[0][0] + sum.part[0][1]) + (sum.part[1][0] + sum.part[1][1]);
+    #endif
+    }
+
+    /* (first + second) + (third + fourth) lane of `even`, to which `odd` is added first */
+    static inline double rankbench_sum_of_eight(rankbench_four even, rankbench_four odd) {
+        for (int part = 0; part < RANKBENCH_PARTS; part++)
+            even.part[part] += odd.part[part];
+        return rankbench_sum_of_four(even);
+    }
+
+    /* Of each of four sums, (its first + second lane) + (third + fourth). */
+    static inline void rankbench_sums_of_four(
+        rankbench_four a, rankbench_four b, rankbench_four c, rankbench_four d, double *out
+    ) {
+    #if RANKBENCH_WIDTH == 4
+        const rankbench_lanes first = __builtin_shufflevector(a.part[0], b.part[0], 0, 4, 2, 6) +
+            __builtin_shufflevector(a.part[0], b.part[0], 1, 5, 3, 7);
+        const rankbench_lanes second = __builtin_shufflevector(c.part[0], d.part[0], 0, 4, 2, 6) +
+            __builtin_shufflevector(c.part[0], d.part[0], 1, 5, 3, 7);
+        const rankbench_lanes all = __builtin_shufflevector(first, second, 0, 1, 4, 5) +
+            __builtin_shufflevector(first, second, 2, 3, 6, 7);
+        RANKBENCH_STORE(out, all);
+    #else
+        out[0] = rankbench_sum_of_four(a);
+        out[1] = rankbench_sum_of_four(b);
+        out[2] = rankbench_sum_of_four(c);
+        out[3] = rankbench_sum_of_four(d);
+    #endif
+    }
+
+    /* Sums of four lanes for each of four rows; x is loaded once for all of them. */
     static inline void rankbench_dot_four(
         const double *x, const double *const *rows, Py_ssize_t n, double *out
     ) {
         const double *first = rows[0], *second = rows[1], *third = rows[2], *fourth = rows[3];
-        rankbench_four a = {0}, b = {0}, c = {0}, d = {0}, shared, v, w, y, z;
-        Py_ssize_t k;
-        for (k = 0; k < n; k += 4) {
-            memcpy(&shared, x + k, sizeof shared);
-            memcpy(&v, first + k, sizeof v);
-            memcpy(&w, second + k, sizeof w);
-            memcpy(&y, third + k, sizeof y);
-            memcpy(&z, fourth + k, sizeof z);
-            a += shared * v;
-            b += shared * w;
-            c += shared * y;
-            d += shared * z;
+        rankbench_four a = {0}, b = {0}, c = {0}, d = {0};
+        for (Py_ssize_t k = 0; k < n; k += 4) {
+            rankbench_add_product(&a, x + k, first + k);
+            rankbench_add_product(&b, x + k, second + k);
+            rankbench_add_product(&c, x + k, third + k);
+            rankbench_add_product(&d, x + k, fourth + k);
         }
-        out[0] = (a[0] + a[1]) + (a[2] + a[3]);
-        out[1] = (b[0] + b[1]) + (b[2] + b[3]);
-        out[2] = (c[0] + c[1]) + (c[2] + c[3]);
-        out[3] = (d[0] + d[1]) + (d[2] + d[3]);
+        rankbench_sums_of_four(a, b, c, d, out);
     }
 
     static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
-        rankbench_four sum = {0}, a, b, c;
-        Py_ssize_t k;
-        for (k = 0; k < n; k += 4) {
-            memcpy(&a, x + k, sizeof a);
-            memcpy(&b, y + k, sizeof b);
-            memcpy(&c, z + k, sizeof c);
-            sum += a * (b - c);
-        }
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-
-    static inline void rankbench_add_product(
-        rankbench_four *product, const double *x, const double *y, const double *z
-    ) {
-        rankbench_four a, b, c;
-        memcpy(&a, x, sizeof a);
-        memcpy(&b, y, sizeof b);
-        memcpy(&c, z, sizeof c);
-        *product += a * (b - c);
-    }
-
-    static inline void rankbench_add_square(rankbench_four *square, const double *y, const double *z) {
-        rankbench_four b, c;
-        memcpy(&b, y, sizeof b);
-        memcpy(&c, z, sizeof c);
-        *square += (b - c) * (b - c);
-    }
-
-    static inline double rankbench_sum_of_eight(rankbench_four even, rankbench_four odd) {
-        even += odd;
-        return (even[0] + even[1]) + (even[2] + even[3]);
+        rankbench_four sum = {0};
+        for (Py_ssize_t k = 0; k < n; k += 4)
+            rankbench_add_difference(&sum, x + k, y + k, z + k);
+        return rankbench_sum_of_four(sum);
     }
 
     /* Two sums are kept, of every other four terms, so that an addition need not wait for the one just before it. */
@@ -94,11 +136,11 @@ cdef extern from *:
         rankbench_four even = {0}, odd = {0};
         Py_ssize_t k;
         for (k = 0; k + 8 <= n; k += 8) {
-            rankbench_add_product(&even, x + k, y + k, z + k);
-            rankbench_add_product(&odd, x + k + 4, y + k + 4, z + k + 4);
+            rankbench_add_difference(&even, x + k, y + k, z + k);
+            rankbench_add_difference(&odd, x + k + 4, y + k + 4, z + k + 4);
         }
         if (k < n)
-            rankbench_add_product(&even, x + k, y + k, z + k);
+            rankbench_add_difference(&even, x + k, y + k, z + k);
         return rankbench_sum_of_eight(even, odd);
     }
 
@@ -109,13 +151,13 @@ cdef extern from *:
         rankbench_difference found;
         Py_ssize_t k;
         for (k = 0; k + 8 <= n; k += 8) {
-            rankbench_add_product(&even, x + k, y + k, z + k);
-            rankbench_add_product(&odd, x + k + 4, y + k + 4, z + k + 4);
+            rankbench_add_difference(&even, x + k, y + k, z + k);
+            rankbench_add_difference(&odd, x + k + 4, y + k + 4, z + k + 4);
             rankbench_add_square(&even_square, y + k, z + k);
             rankbench_add_square(&odd_square, y + k + 4, z + k + 4);
         }
         if (k < n) {
-            rankbench_add_product(&even, x + k, y + k, z + k);
+            rankbench_add_difference(&even, x + k, y + k, z + k);
             rankbench_add_square(&even_square, y + k, z + k);
         }
         found.product = rankbench_sum_of_eight(even, odd);
@@ -172,25 +214,90 @@ cdef inline void dot_rows_at(
         out[row] = dot(x, rows + at[row] * n, n)
 
 
-cdef inline void sum_rows(
-    const double *x, const double *rows, Py_ssize_t count, Py_ssize_t n, double *out
-) noexcept nogil:
-    """out = sum_i x_i row_i over `count` rows of n numbers, four rows at a time."""
-    cdef Py_ssize_t i, k, whole = count - count % 4
-    cdef const double *row = rows
-    cdef double a, b, c, d
-    for k in range(n):
-        out[k] = 0.0
-    for i in range(0, whole, 4):
-        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for k in range(n):
-            out[k] += (a * row[k] + b * row[n + k]) + (c * row[2 * n + k] + d * row[3 * n + k])
-        row += 4 * n
-    for i in range(whole, count):
-        a = x[i]
-        for k in range(n):
-            out[k] += a * row[k]
-        row += n
+cdef extern from *:
+    """
+    #define RANKBENCH_TILE 8 /* vectors of a row that are worked on at a time, and stay in registers */
+
+    /* So many vectors of `out` are the same columns' sums of x_i row_i, four rows at a time. */
+    static inline __attribute__((always_inline)) void rankbench_sum_tile(
+        const double *x, const double *rows, Py_ssize_t count, Py_ssize_t n, double *out, const int vectors
+    ) {
+        rankbench_lanes sums[RANKBENCH_TILE] = {{0}}, a, b, c, d;
+        Py_ssize_t i = 0;
+        for (; i + 4 <= count; i += 4, rows += 4 * n)
+            for (int k = 0; k < vectors; k++) {
+                RANKBENCH_LOAD(a, rows + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(b, rows + n + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(c, rows + 2 * n + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(d, rows + 3 * n + k * RANKBENCH_WIDTH);
+                sums[k] += (x[i] * a + x[i + 1] * b) + (x[i + 2] * c + x[i + 3] * d);
+            }
+        for (; i < count; i++, rows += n)
+            for (int k = 0; k < vectors; k++) {
+                RANKBENCH_LOAD(a, rows + k * RANKBENCH_WIDTH);
+                sums[k] += x[i] * a;
+            }
+        for (int k = 0; k < vectors; k++)
+            RANKBENCH_STORE(out + k * RANKBENCH_WIDTH, sums[k]);
+    }
+
+    /* Adds x_i times so many vectors of `row` to the same columns of the rows at these places. */
+    static inline __attribute__((always_inline)) void rankbench_add_tile(
+        const double *x, const double *row, const int32_t *at, Py_ssize_t count, Py_ssize_t n, double *rows,
+        const int vectors
+    ) {
+        rankbench_lanes own[RANKBENCH_TILE], sum;
+        for (int k = 0; k < vectors; k++)
+            RANKBENCH_LOAD(own[k], row + k * RANKBENCH_WIDTH);
+        for (Py_ssize_t i = 0; i < count; i++)
+            if (x[i] != 0.0)
+                for (int k = 0; k < vectors; k++) {
+                    double *to = rows + at[i] * n + k * RANKBENCH_WIDTH;
+                    RANKBENCH_LOAD(sum, to);
+                    sum += x[i] * own[k];
+                    RANKBENCH_STORE(to, sum);
+                }
+    }
+
+    #define RANKBENCH_IN_TILES(tile, n, ...) do { \
+        Py_ssize_t k = 0; \
+        for (; k + RANKBENCH_TILE * RANKBENCH_WIDTH <= n; k += RANKBENCH_TILE * RANKBENCH_WIDTH) \
+            tile(__VA_ARGS__, RANKBENCH_TILE); \
+        switch ((n - k) / RANKBENCH_WIDTH) { \
+            case 1: tile(__VA_ARGS__, 1); break; \
+            case 2: tile(__VA_ARGS__, 2); break; \
+            case 3: tile(__VA_ARGS__, 3); break; \
+            case 4: tile(__VA_ARGS__, 4); break; \
+            case 5: tile(__VA_ARGS__, 5); break; \
+            case 6: tile(__VA_ARGS__, 6); break; \
+            case 7: tile(__VA_ARGS__, 7); break; \
+        } \
+    } while (0)
+
+    static void rankbench_sum_rows(
+        const double *x, const double *rows, Py_ssize_t count, Py_ssize_t n, double *out
+    ) {
+        RANKBENCH_IN_TILES(rankbench_sum_tile, n, x, rows + k, count, n, out + k);
+    }
+
+    static void rankbench_add_to_rows(
+        const double *x, const double *row, const int32_t *at, Py_ssize_t count, Py_ssize_t n, double *rows
+    ) {
+        RANKBENCH_IN_TILES(rankbench_add_tile, n, x, row + k, at, count, n, rows + k);
+        for (Py_ssize_t i = 0; n % RANKBENCH_WIDTH && i < count; i++)
+            if (x[i] != 0.0)
+                for (Py_ssize_t k = n - n % RANKBENCH_WIDTH; k < n; k++)
+                    rows[at[i] * n + k] += x[i] * row[k];
+    }
+    """
+    # out = sum_i x_i row_i over `count` rows of n numbers, four rows at a time; for n a multiple of 4
+    void sum_rows "rankbench_sum_rows" (
+        const double *x, const double *rows, Py_ssize_t count, Py_ssize_t n, double *out
+    ) noexcept nogil
+    # x_i times a row of n numbers is added to the row at each of `count` places
+    void add_to_rows "rankbench_add_to_rows" (
+        const double *x, const double *row, const int32_t *at, Py_ssize_t count, Py_ssize_t n, double *rows
+    ) noexcept nogil
 
 
 cdef inline double dot_difference(

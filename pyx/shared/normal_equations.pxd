@@ -7,6 +7,7 @@
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, floats
+from rankbench.kernels.shared.lanes cimport LANES
 
 cdef enum:
     BLOCK = 64  # vectors to gather at a time: they stay in the caches near the processor
@@ -30,18 +31,8 @@ cdef extern from *:
         Py_ssize_t n;
     } rankbench_vectors;
 
-    #ifdef __AVX__
-    #define RANKBENCH_LANES 4
-    #else
-    #define RANKBENCH_LANES 2  /* longer vectors would not stay in registers */
-    #endif
-
-    typedef double rankbench_lanes __attribute__((vector_size(8 * RANKBENCH_LANES)));
-
     #define RANKBENCH_PANEL 32 /* rows of a factor that are taken off all others while they are in the caches */
 
-    #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
-    #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))
     #define RANKBENCH_ADD(sum, term) (sum = less ? sum - (term) : sum + (term))
 
     /* Adds the vectors' products with themselves to four rows and to as many columns as one or `two` times the lanes,
@@ -61,12 +52,12 @@ cdef extern from *:
         if (diagonal)
             RANKBENCH_LOAD(r, right);
         if (two) {
-            RANKBENCH_LOAD(e, first + RANKBENCH_LANES);
-            RANKBENCH_LOAD(f, second + RANKBENCH_LANES);
-            RANKBENCH_LOAD(g, third + RANKBENCH_LANES);
-            RANKBENCH_LOAD(h, fourth + RANKBENCH_LANES);
+            RANKBENCH_LOAD(e, first + RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(f, second + RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(g, third + RANKBENCH_WIDTH);
+            RANKBENCH_LOAD(h, fourth + RANKBENCH_WIDTH);
             if (diagonal)
-                RANKBENCH_LOAD(s, right + RANKBENCH_LANES);
+                RANKBENCH_LOAD(s, right + RANKBENCH_WIDTH);
         }
         for (Py_ssize_t i = 0; i < vectors.n; i++, v += to->stride) {
             RANKBENCH_LOAD(near, v + column);
@@ -77,7 +68,7 @@ cdef extern from *:
             if (diagonal)
                 RANKBENCH_ADD(r, vectors.values[i] * near);
             if (two) {
-                RANKBENCH_LOAD(far, v + column + RANKBENCH_LANES);
+                RANKBENCH_LOAD(far, v + column + RANKBENCH_WIDTH);
                 RANKBENCH_ADD(e, v[row] * far);
                 RANKBENCH_ADD(f, v[row + 1] * far);
                 RANKBENCH_ADD(g, v[row + 2] * far);
@@ -93,12 +84,12 @@ cdef extern from *:
         if (diagonal)
             RANKBENCH_STORE(right, r);
         if (two) {
-            RANKBENCH_STORE(first + RANKBENCH_LANES, e);
-            RANKBENCH_STORE(second + RANKBENCH_LANES, f);
-            RANKBENCH_STORE(third + RANKBENCH_LANES, g);
-            RANKBENCH_STORE(fourth + RANKBENCH_LANES, h);
+            RANKBENCH_STORE(first + RANKBENCH_WIDTH, e);
+            RANKBENCH_STORE(second + RANKBENCH_WIDTH, f);
+            RANKBENCH_STORE(third + RANKBENCH_WIDTH, g);
+            RANKBENCH_STORE(fourth + RANKBENCH_WIDTH, h);
             if (diagonal)
-                RANKBENCH_STORE(right + RANKBENCH_LANES, s);
+                RANKBENCH_STORE(right + RANKBENCH_WIDTH, s);
         }
     }
 
@@ -107,8 +98,8 @@ cdef extern from *:
         const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, int less
     ) {
         Py_ssize_t column = row + 4;
-        rankbench_tile(to, vectors, row, row, RANKBENCH_LANES == 2, less);
-        for (; column + 2 * RANKBENCH_LANES <= to->width; column += 2 * RANKBENCH_LANES)
+        rankbench_tile(to, vectors, row, row, RANKBENCH_WIDTH == 2, less);
+        for (; column + 2 * RANKBENCH_WIDTH <= to->width; column += 2 * RANKBENCH_WIDTH)
             rankbench_tile(to, vectors, row, column, 1, less);
         if (column < to->width)
             rankbench_tile(to, vectors, row, column, 0, less);
@@ -140,7 +131,7 @@ cdef extern from *:
         rankbench_lanes own, theirs;
         if (!(pivot > 0.0))
             return 1;
-        for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_LANES) {
+        for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_WIDTH) {
             RANKBENCH_LOAD(own, at + column);
             own *= scale;
             RANKBENCH_STORE(at + column, own);
@@ -149,7 +140,7 @@ cdef extern from *:
         for (Py_ssize_t below = row + 1; below < end; below++) {
             const double factor = at[below];
             other = of->matrix + below * of->stride;
-            for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_LANES) {
+            for (Py_ssize_t column = begin; column < of->width; column += RANKBENCH_WIDTH) {
                 RANKBENCH_LOAD(own, at + column);
                 RANKBENCH_LOAD(theirs, other + column);
                 theirs -= factor * own;
@@ -203,7 +194,7 @@ cdef extern from *:
 
 cdef inline Py_ssize_t whole_lanes(Py_ssize_t unknowns) noexcept nogil:
     """The unknowns, rounded up to whole lanes."""
-    return (unknowns + 3) & ~3
+    return (unknowns + LANES - 1) // LANES * LANES
 
 
 cdef inline Py_ssize_t stride_of(Py_ssize_t unknowns) noexcept nogil:

@@ -18,7 +18,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
-from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at, fetch, read_ahead, sum_rows
+from rankbench.kernels.shared.lanes cimport LANES, add_to_rows, dot, dot_rows, dot_rows_at, read_ahead, sum_rows
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
@@ -208,26 +208,16 @@ cdef void _scatter(
     const BlockView *blocks, Py_ssize_t block, const double *weights, const double *users, Py_ssize_t rank, double *out
 ) noexcept nogil:
     """One block of items; a weight of zero, as most are near the end, costs no more than a look."""
-    cdef Py_ssize_t task, row, k, first, end, tasks = blocks.rows.n
+    cdef Py_ssize_t task, k, first, tasks = blocks.rows.n
     cdef const int32_t *starts = blocks.starts + block * tasks
-    cdef const int32_t *items = blocks.rows.columns
-    cdef double weight
-    cdef double *target
-    cdef const double *user
     for k in range(block * blocks.width * rank, min((block + 1) * blocks.width, blocks.items) * rank):
         out[k] = 0.0
     for task in range(tasks):
-        user = users + task * rank
-        first = blocks.rows.indptr[task]
-        end = first + starts[tasks + task]
-        for row in range(first + starts[task], end):
-            if row + _AHEAD < end:
-                fetch(out + items[row + _AHEAD] * rank, rank)
-            weight = weights[row]
-            if weight != 0.0:
-                target = out + items[row] * rank
-                for k in range(rank):
-                    target[k] += weight * user[k]
+        first = blocks.rows.indptr[task] + starts[task]
+        add_to_rows(
+            weights + first, users + task * rank, blocks.rows.columns + first, starts[tasks + task] - starts[task],
+            rank, out,
+        )
 
 
 cdef void _score(

@@ -44,31 +44,31 @@ class Design:
             return 1.0
         return self.features.square_sum / self.n_items
 
-    @one_blas_thread()
     def times(self, matrix: Floats) -> Floats:
         """X times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
-        if isinstance(self.features, SingleFeatures):
-            return self.features.times(matrix, self.threads)
         out = np.empty((self.n_items, matrix.shape[1]))
         if self.rows is not None:
             entries_kernel.times(matrix=self.rows, dense=matrix, out=out, threads=self.threads)
-        else:
+            return out
+        with one_blas_thread():
+            if isinstance(self.features, SingleFeatures):
+                return self.features.times(matrix, self.threads)
             kernel.dense_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 
-    @one_blas_thread()
     def transposed_times(self, matrix: Floats) -> Floats:
         """X^T times a matrix; the matrix itself where X = I."""
         if self.features is None:
             return matrix
-        if isinstance(self.features, SingleFeatures):
-            return self.features.transposed_times(matrix, self.threads)
         out = np.empty((self.width, matrix.shape[1]))
         if self.columns is not None:
             entries_kernel.times(matrix=self.columns, dense=matrix, out=out, threads=self.threads)
-        else:
+            return out
+        with one_blas_thread():
+            if isinstance(self.features, SingleFeatures):
+                return self.features.transposed_times(matrix, self.threads)
             kernel.transposed_times(features=self.features.matrix, matrix=matrix, out=out, threads=self.threads)
         return out
 

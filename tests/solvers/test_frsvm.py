@@ -18,7 +18,7 @@ from rankbench.data.views import Ratings, View, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.execution.training import fit
 from rankbench.kernels.methods import entries
-from rankbench.kernels.shared.rows import SparseRows
+from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import frsvm as kernel
 from rankbench.methods.losses import CODES, LOSSES
 from rankbench.methods.pair_tasks import PairTasks
@@ -364,3 +364,18 @@ def test_a_rank_above_that_of_the_product_keeps_the_product(view):
 def test_more_parts_than_users_are_refused():
     with pytest.raises(UserError, match="FRSVM: partitions=41 is above the number of users, 40; lower partitions"):
         next(FRSVM(rank=2, partitions=41).steps(small(), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 12, 16, 20, 24, 28, 31, 32, 36, 67])
+def test_users_times_weights_are_added_up_by_items_in_the_order_of_the_tasks(width):
+    rng = np.random.default_rng(width)
+    met = rng.random((9, 11)) < 0.6
+    users, items = np.nonzero(met)
+    weights = rng.standard_normal(len(items)) * rng.integers(0, 3, len(items))
+    vectors, out, expected = rng.standard_normal((9, width)), np.full((11, width), np.nan), np.zeros((11, width))
+    indptr = np.concatenate([[0], np.cumsum(met.sum(axis=1))])
+    blocks = kernel.ItemBlocks(rows=Pattern(indptr=indptr, columns=items.astype(np.int32)), n_items=11, width=4)
+    kernel.scatter(blocks=blocks, weights=weights, users=vectors, out=out, threads=2)
+    for user, item, weight in zip(users, items, weights, strict=True):
+        expected[item] += weight * vectors[user]
+    np.testing.assert_array_equal(out, expected)
