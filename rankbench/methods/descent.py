@@ -38,7 +38,7 @@ def descend(function: Function, start: Floats, memory: int = 10) -> Iterator[Poi
         if found is None:
             return
         change, bend = found.x - point.x, found.gradient - point.gradient
-        if change @ bend > 0:
+        if change @ bend > 0 and bend @ bend > 0:  # which is zero where the squares of a tiny gradient underflow
             pairs = [*pairs, (change, bend)][-memory:]
         point = found
 

@@ -58,3 +58,12 @@ def test_a_function_with_negative_curvature_on_the_way_is_no_obstacle():
     points = descend(lambda x: (float(-np.cos(x).sum()), np.sin(x)), np.full(3, 3.0))
     *_, last = islice(points, 100)
     assert last.value == pytest.approx(-3, abs=1e-12)
+
+
+def test_changes_of_the_gradient_whose_squares_underflow_stop_nothing():
+    def nearly_linear(x):
+        return 1e-150 * float(x.sum()) + 1e-170 * float(x @ x), 1e-150 + 2e-170 * x
+
+    points = list(islice(descend(nearly_linear, np.ones(3)), 5))
+    assert (np.diff([point.value for point in points]) < 0).all()
+    assert len(points) == 5
