@@ -19,7 +19,6 @@ from hashlib import sha256
 from pathlib import Path
 from platform import node
 from time import time
-from types import TracebackType
 from uuid import uuid4
 from weakref import finalize
 
@@ -69,9 +68,7 @@ class HeldFolder:
     def __enter__(self) -> str:
         return self.name
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
@@ -94,10 +91,12 @@ def _remove_left(path: Path) -> None:
             handle = _locked(os.open(inner, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK))
             if handle is None:
                 return
-    touched = max(one.lstat().st_mtime for one in (path, inner) if one is path or one.exists())
-    if handle is not None or time() - touched > _FORGOTTEN:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    _let_go(handle)
+    try:
+        touched = max(one.lstat().st_mtime for one in (path, inner) if one is path or one.exists())
+        if handle is not None or time() - touched > _FORGOTTEN:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    finally:
+        _let_go(handle)
 
 
 def _hold(path: Path) -> int | None:

@@ -135,3 +135,14 @@ def test_what_has_no_temporary_name_is_left_alone(tmp_path):
     (tmp_path / "kept").write_text("")
     leftovers.remove_left_behind(tmp_path, "*")
     assert (tmp_path / "kept").exists()
+
+
+def test_a_leftover_that_cannot_be_removed_is_not_held_from_then_on(tmp_path, monkeypatch):
+    left = partial_of(tmp_path / "a")
+    left.touch()
+    with monkeypatch.context() as sealed:
+        sealed.setattr(Path, "unlink", lambda path: os.listdir(path / "nothing"))
+        leftovers.remove_left_behind(tmp_path, "*~.partial")
+    assert left.exists()
+    leftovers.remove_left_behind(tmp_path, "*~.partial")
+    assert not left.exists()
