@@ -79,11 +79,10 @@ def _resident(pid: int) -> int:
 
 def _proportional(pid: int, resident: int) -> int:
     """The proportional set size of a process, or its resident memory if the system reports none; 0 if it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return resident if psutil.pid_exists(pid) else 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
+    kilobytes = _entry(f"/proc/{pid}/smaps_rollup", "Pss:").removesuffix("kB")
+    if kilobytes:
+        return int(kilobytes) * 1024
+    return resident if psutil.pid_exists(pid) else 0
 
 
 def busy_seconds() -> float:
@@ -94,24 +93,19 @@ def busy_seconds() -> float:
 
 def killed_for_memory() -> int:
     """How many processes the system has killed for lack of memory since boot; 0 where it does not tell."""
-    counts = [line.split()[1] for line in _text("/proc/vmstat").splitlines() if line.startswith("oom_kill ")]
-    return int(counts[0]) if counts else 0
+    return int(_entry("/proc/vmstat", "oom_kill ") or 0)
 
 
 def kill(pid: int, number: int) -> None:
     """Send a signal to a process; nothing happens if it has ended or may not be signalled."""
-    try:
+    with suppress(OSError):
         os.kill(pid, number)
-    except OSError:
-        pass
 
 
 def kill_group(leader: int) -> None:
     """Kill the process group of this leader, even if the leader itself has ended."""
-    try:
+    with suppress(OSError):  # the group has no processes left
         os.killpg(leader, signal.SIGKILL)
-    except OSError:
-        pass  # the group has no processes left
 
 
 def own_group() -> None:
@@ -131,10 +125,8 @@ def end_with_parent(number: signal.Signals) -> None:
 
 def _control(option: int, value: int) -> None:
     """Call Linux' prctl; on other systems do nothing."""
-    try:
+    with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (AttributeError, OSError):  # pragma: no cover: only on systems other than Linux
-        pass
 
 
 def cpu_seconds() -> float:
@@ -182,23 +174,21 @@ def _text(path: str) -> str:
         return ""
 
 
+def _entry(path: str, name: str) -> str:
+    """What stands behind a name at the beginning of a line of a system file; empty if there is none."""
+    return next((line.removeprefix(name).strip() for line in _text(path).splitlines() if line.startswith(name)), "")
+
+
 def restart_peak() -> None:
     """Let the peak memory of this process begin anew; without Linux it stays that of the whole process so far."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass
 
 
 def peak_bytes() -> int:
     """The peak memory of this process (VmHWM), or its current resident memory if there is no /proc."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return int(psutil.Process().memory_info().rss)
+    kilobytes = _entry("/proc/self/status", "VmHWM:").removesuffix("kB")
+    return int(kilobytes) * 1024 if kilobytes else int(psutil.Process().memory_info().rss)
 
 
 def mapped_bytes() -> int:
@@ -235,13 +225,7 @@ def usable_cores() -> int:
 
 def cpu_name() -> str:
     """The processor's name from /proc/cpuinfo, or from Python's `platform`."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:  # pragma: no cover: only on systems without /proc
-        pass
-    return platform.processor() or platform.machine()
+    return _entry("/proc/cpuinfo", "model name\t:") or platform.processor() or platform.machine()
 
 
 def lock(handle: int) -> bool:

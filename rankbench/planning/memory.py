@@ -9,17 +9,13 @@ class PeakMemory:
 
     def __init__(self) -> None:
         self._found: dict[Stage, float] = {}
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin a stage: reset the peak, if the operating system can; else it is that of the whole process so far."""
         system.restart_peak()
 
     def note(self, stage: Stage) -> float:
         """End a stage and begin the next; returns the megabytes of the one that ends."""
         megabytes = system.peak_bytes() / 1e6
-        self._found[stage] = max(self._found.get(stage, 0.0), megabytes)
-        self.restart()
+        self.at_least(stage, megabytes)
+        system.restart_peak()
         return megabytes
 
     def at_least(self, stage: Stage, megabytes: float) -> None:
