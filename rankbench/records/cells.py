@@ -235,9 +235,14 @@ class Cell:
         return self.line, self.place.repetition, self.rung
 
     @property
+    def parts(self) -> tuple[str, str, str]:
+        """The identities of the data and the split, and that of the solver without its settings."""
+        return self.place.data.identity, self.place.split.identity, self.solver.base
+
+    @property
     def edition(self) -> tuple[str, str, str, int]:
         """The identities that change when a user edits a file or a solver raises its version."""
-        return self.place.data.identity, self.place.split.identity, self.solver.base, self.version
+        return *self.parts, self.version
 
     @property
     def chosen(self) -> Settings:
@@ -293,6 +298,11 @@ class Skip:
     reason: str
     remedy: str = ""
     failed: bool = False  # an error, as opposed to missing data or a solver that does not suit the data
+
+    def covers(self, parts: tuple[str, str, str]) -> bool:
+        """Whether a cell with these identities of its data, split and solver belongs to this part."""
+        asked = (self.data.identity, self.split and self.split.identity, self.solver and self.solver.base)
+        return all(wanted is None or wanted == found for wanted, found in zip(asked, parts, strict=True))
 
     @property
     def text(self) -> str:

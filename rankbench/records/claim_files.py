@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import psutil
 
 from rankbench.core import system
+from rankbench.records.codec import revived
 
 _LONGEST = 1 << 16  # bytes; a card has a few hundred
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EINVAL}
@@ -149,22 +149,11 @@ def expire(path: Path, token: str) -> None:
 def _parse(text: bytes) -> Card | None:
     """The card in a file's content, or None if the content is damaged."""
     try:
-        record: dict[str, Any] = json.loads(text)
-        card = Card(**record)
-        words = (card.token, card.host, card.started, card.boot, card.namespace, card.since)
-        sound = (
-            all(type(word) is str for word in words)
-            and card.token.isascii()
-            and card.token.isalnum()
-            and len(card.token) <= 64  # it becomes a part of a file's name
-            and type(card.pid) is int
-            and 0 < card.pid < 1 << 31
-            and type(card.lease) is float
-            and isfinite(card.lease)
-        )
-    except (ValueError, TypeError, RecursionError):
+        card = revived(Card, json.loads(text))
+    except (ValueError, RecursionError):
         return None
-    return card if sound else None
+    names_files = card.token.isascii() and card.token.isalnum() and len(card.token) <= 64
+    return card if names_files and 0 < card.pid < 1 << 31 and isfinite(card.lease) else None
 
 
 def remove(path: Path) -> None:

@@ -49,7 +49,7 @@ def differences(stored: Result, found: Result, before: Arrays, after: Arrays) ->
     """
     if _went_differently_far(stored, found):
         return tuple(_differing_points(stored, found))
-    users = tuple(_differing_users(before, after))
+    users = tuple(differing_users(before, after))
     whole = [name for name in _differing_fields(stored, found) if name != "values" or not users]
     return (*whole, *_differing_points(stored, found), *users)
 
@@ -83,7 +83,7 @@ def _differing_points(stored: Result, found: Result) -> Iterator[str]:
         yield "curve"
 
 
-def _differing_users(before: Arrays, after: Arrays) -> Iterator[str]:
+def differing_users(before: Arrays, after: Arrays) -> Iterator[str]:
     """The metrics that differ for any user, or that one of the results lacks."""
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after or before[name].tobytes() != after[name].tobytes():

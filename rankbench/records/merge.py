@@ -26,7 +26,15 @@ from rankbench.core.regular import copied
 from rankbench.records.cells import file_name, file_of_cell
 from rankbench.records.claims import Claims
 from rankbench.records.codec import Unreadable
-from rankbench.records.differences import OF_POINTS, SAME_TO, basis_change, differences, distance, races
+from rankbench.records.differences import (
+    OF_POINTS,
+    SAME_TO,
+    basis_change,
+    differences,
+    differing_users,
+    distance,
+    races,
+)
 from rankbench.records.plans import Plan
 from rankbench.records.results import Point, Result
 from rankbench.records.store import (
@@ -176,7 +184,8 @@ class _Survey:
         elif new.result.status == "ok" and not held[0].counts:
             self._copy("instead", new, name, held[0])
         else:
-            self._copy("beside", new, beside_name(new.result), alike=agreement == "same" and _same_values(kept, new))
+            one_file_serves_both = agreement == "same" and not any(differing_users(kept.values(), new.values()))
+            self._copy("beside", new, beside_name(new.result), alike=one_file_serves_both)
 
     def _copy(
         self, kind: Literal["new", "beside", "instead"], new: Measurement, name: str,
@@ -218,12 +227,6 @@ def agreement_of(kept: Measurement, new: Measurement) -> Agreement:
         return "same"
     close = basis_change(one.machine, other.machine) and distance(one, other) <= SAME_TO
     return "apart" if explained or close else "conflict"
-
-
-def _same_values(kept: Measurement, new: Measurement) -> bool:
-    """Whether the values for each user are the same bytes, so that one file serves both."""
-    before, after = kept.values(), new.values()
-    return before.keys() == after.keys() and all(before[name].tobytes() == after[name].tobytes() for name in before)
 
 
 def _clashes(kept: Measurement, new: Measurement) -> Iterator[tuple[str, str, str]]:

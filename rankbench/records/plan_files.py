@@ -133,17 +133,5 @@ def without_answered(plan: Plan) -> Plan:
 
 def _unanswered(skips: Iterable[Skip], planned: tuple[Cell, ...]) -> Iterator[Skip]:
     """The skips of data, splits and solvers of which no cell is planned."""
-    known = {parts for cell in planned for parts in _parts(cell.place.data, cell.place.split, cell.solver)}
-    for skip in skips:
-        asked = tuple(_parts(skip.data, skip.split, skip.solver))[-1]
-        if asked not in known:
-            yield skip
-
-
-def _parts(data: Named, split: Named | None, solver: Named | None) -> Iterator[tuple[object, ...]]:
-    """The data, then with the split, then with the solver, as far as they are given, by what tells them apart."""
-    yield (data.identity,)
-    if split:
-        yield data.identity, split.identity
-    if solver:
-        yield data.identity, split and split.identity, solver.base
+    known = {cell.parts for cell in planned}
+    return (skip for skip in skips if not any(map(skip.covers, known)))

@@ -9,10 +9,7 @@ from types import MappingProxyType
 from rankbench.core.contract import Determinism
 from rankbench.core.texts import safe
 from rankbench.experiments import Experiment
-from rankbench.names import (
-    Named,
-    without_settings,
-)
+from rankbench.names import Named, without_settings
 from rankbench.records.cells import Cell, DataSplit, Measure, Profile, Skip
 from rankbench.records.plans import Plan
 from rankbench.records.results import Result
@@ -120,9 +117,8 @@ class Study:
         gathered: dict[tuple[object, ...], list[Entry]] = {}
         for entry in self.entries:
             cell = entry.cell
-            written = tuple((name, value) for name, value in cell.solver.settings if name not in cell.tuned)
-            key = (*cell.place.whole.identity, cell.solver.base, written, cell.threads)
-            gathered.setdefault(key, []).append(entry)
+            written = without_settings(cell.solver, cell.tuned).settings
+            gathered.setdefault((*cell.parts, written, cell.threads), []).append(entry)
         return tuple(_group(tuple(members)) for members in gathered.values())
 
     @cached_property
@@ -136,7 +132,7 @@ class Group:
     """All repetitions of one solver with the same written settings on one data set and split."""
 
     place: DataSplit
-    solver: Named
+    solver: Named  # without the settings that tuning chose
     tuned: tuple[str, ...]
     determinism: Determinism
     threads: int
@@ -174,8 +170,7 @@ class Group:
     @property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for groups that differ in nothing but the number of threads."""
-        written = tuple((name, value) for name, value in self.solver.settings if name not in self.tuned)
-        return *self.place.identity, self.solver.base, written
+        return *self.place.identity, self.solver.base, self.solver.settings
 
 
 def _group(members: tuple[Entry, ...]) -> Group:

@@ -37,7 +37,7 @@ def planned_again(study: Study, materials: Materials) -> Planned:
     problems: list[str] = []
     made = list(_made_again(stored, study.by_key, materials, problems))
     skips = list(dict.fromkeys(skip for one in made for skip in one.skips))
-    here = [cell for cell in stored.everything if made and not any(_is_skipped(cell, skip) for skip in skips)]
+    here = [cell for cell in stored.everything if made and not any(skip.covers(cell.parts) for skip in skips)]
     fresh = {cell.key: cell for one in made for cell in one.everything}
     away = [cell for cell in stored.everything if cell not in here]
     findings = [*_of_measures(stored, made), *_of_cells(here, fresh), *_of_failures(stored, made)]
@@ -49,18 +49,11 @@ def planned_again(study: Study, materials: Materials) -> Planned:
     )
 
 
-def _is_skipped(cell: Cell, skip: Skip) -> bool:
-    """Whether a cell belongs to a part that cannot run here."""
-    asked = (skip.data.identity, skip.split and skip.split.identity, skip.solver and skip.solver.base)
-    own = (cell.place.data.identity, cell.place.split.identity, cell.solver.base)
-    return all(wanted is None or wanted == found for wanted, found in zip(asked, own, strict=True))
-
-
 def _not_here(cells: Iterable[Cell], skips: Sequence[Skip], problems: Sequence[str]) -> Iterator[Finding]:
     """What cannot be run again on this machine, by its reason; `problems` are those of planning."""
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        reasons = (skip.text for skip in skips if _is_skipped(cell, skip))
+        reasons = (skip.text for skip in skips if skip.covers(cell.parts))
         found.setdefault(next(reasons, "; ".join(problems)), []).append(cell)
     for reason, members in found.items():
         yield not_applicable("cells", f"{len(members)} cannot be run again here: {reason}")
