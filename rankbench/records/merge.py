@@ -128,7 +128,7 @@ def survey(target: ResultsFolder, sources: Iterable[tuple[str, ResultsFolder]], 
 def carry_out(target: ResultsFolder, merge: Merge, warn: Warn) -> int:
     """Copy what was decided for one experiment; returns how many measurements had to be left out.
 
-    A cell that another process is running just now is left out, and so is one whose file has appeared since.
+    A cell that another process is running just now is left out, and so is one whose file has appeared or changed since.
     """
     store = target.store(merge.name)
     store.open()
@@ -309,8 +309,9 @@ def _copied(store: Store, copy: Copy, claims: Claims, warn: Warn) -> bool:
         warn(f"{path} is left out: another process is running its cell; merge again when it has ended")
         return False
     try:
-        if path.exists() and copy.gives_way is None:
-            warn(f"{path} is left out: it has appeared since the folders were read; merge again")
+        if path.exists() and not (copy.gives_way and _holds(store, path, copy.gives_way)):
+            what = "changed" if copy.gives_way else "appeared"
+            warn(f"{path} is left out: it has {what} since the folders were read; merge again")
             return False
         if copy.gives_way:
             aside = store.cells / beside_name(copy.gives_way.result)
@@ -322,6 +323,14 @@ def _copied(store: Store, copy: Copy, claims: Claims, warn: Warn) -> bool:
         raise UserError(problem, remedy="make room and run the same command again") from None
     finally:
         claims.release(key)
+
+
+def _holds(store: Store, path: Path, known: Measurement) -> bool:
+    """Whether a file of the target still holds this measurement: its cell may have been run again meanwhile."""
+    try:
+        return measurement_of(store.read(path)) == measurement_of(known.result)
+    except Unreadable:
+        return False
 
 
 def _place(measurement: Measurement, path: Path, arrays: bool) -> None:

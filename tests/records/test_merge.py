@@ -300,6 +300,22 @@ def test_a_cell_that_is_being_run_or_has_appeared_is_left_out(tmp_path):
     assert "another process is running its cell" in told[0] and "has appeared since" in told[1]
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_failure_that_was_run_again_since_the_folders_were_read_does_not_give_way(tmp_path, damaged):
+    run = kept(tmp_path / "a", status="timeout", reason="10 s", curve=(), counted=(), arrays=lambda cell, value: {})
+    kept(tmp_path / "b", machine=OTHER)
+    (merge,) = survey(folder(tmp_path / "a"), [("b", folder(tmp_path / "b"))], silent)
+    store, told, cell = store_in(tmp_path / "a"), [], merge.copies[0].measurement.result.cell
+    run.keep(made_up(cell, 0.5), around(cell, 0.5))  # by another driver
+    if damaged:
+        store.path(cell).write_text("{}")
+    before = store.path(cell).read_bytes()
+    assert carry_out(folder(tmp_path / "a"), merge, told.append) == 1
+    assert told == [f"{store.path(cell)} is left out: it has changed since the folders were read; merge again"]
+    assert store.path(cell).read_bytes() == before and not store.beside(store.path(cell).name)
+    assert len(store.beside()) == 3
+
+
 def test_plans_that_ask_something_else_are_a_conflict_but_their_results_come_along(tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "b", tiny(metrics=("ndcg@5", "pairwise-error")))
