@@ -38,7 +38,7 @@ def connected(scheduler: str) -> Client:
         host_and_port = parse_host_port(address.rpartition("://")[2])
         socket.create_connection(host_and_port, timeout=CONNECT).close()
         return Client(address, timeout=CONNECT, set_as_default=False)
-    except (KeyError, OSError, TimeoutError, ValueError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
         remedy = "start one with: dask scheduler"
         raise UserError(f"no scheduler answers at {scheduler} ({reason})", remedy=remedy) from None
@@ -53,7 +53,10 @@ def _address(scheduler: str) -> str:
     limit = monotonic() + _WRITTEN
     while True:
         try:
-            return str(json.loads(content(scheduler))["address"])
+            match json.loads(content(scheduler)):
+                case {"address": address}:
+                    return str(address)
+            raise ValueError("it has no address")
         except ValueError:
             if monotonic() > limit:
                 raise

@@ -232,10 +232,16 @@ def test_a_scheduler_file_that_is_just_being_written_is_read_once_it_is_complete
     assert connecting._address(str(file)) == "tcp://here:1"
 
 
-def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [('{"addr', ".*"), ("[1]", "it has no address"), ("7", "it has no address"), ("{}", "it has no address")],
+)
+def test_a_scheduler_file_that_stays_damaged_is_one_line(tmp_path, monkeypatch, text, why):
     monkeypatch.setattr(connecting, "_WRITTEN", 0.0)
-    (tmp_path / "scheduler.json").write_text('{"addr')
-    with pytest.raises(UserError, match=r"no scheduler answers at .*scheduler\.json \(.*\); start one with: dask sch"):
+    (tmp_path / "scheduler.json").write_text(text)
+    with pytest.raises(
+        UserError, match=rf"no scheduler answers at .*scheduler\.json \({why}\); start one with: dask sch"
+    ):
         Cluster(str(tmp_path / "scheduler.json"), 1, print, Waits())
 
 
