@@ -200,18 +200,15 @@ class Cluster:
         self._asked = {address: future for address, future in self._asked.items() if address in addresses}
         try:
             if new := [address for address in addresses if address not in self._asked]:
-                self._asked |= {address: self._ask(address) for address in new}
+                self._asked |= {address: self._told(address, introduce) for address in new}
                 wait_for([self._asked[address] for address in new])
-        except _AWAY:
+        except (Gone, *_AWAY):
             self._asked.clear()
         for address, future in list(self._asked.items()):
             if future.status in ("cancelled", "lost"):
                 del self._asked[address]
             elif future.done():
                 self._known[address] = self._met(address, self._asked.pop(address))
-
-    def _ask(self, address: str) -> Future:
-        return self._client.submit(introduce, workers=[address], key=f"introduce-{uuid4().hex}", pure=False)
 
     def _met(self, address: str, future: Future) -> Worker | None:
         """A worker that has answered, or None with a warning if it can run no cells for this driver."""
@@ -282,7 +279,7 @@ class Cluster:
         try:
             addresses = self._seated(workers, token, key, stop)
             for number, worker in enumerate(workers):
-                serving.append(self._told(worker, serve_seat, token, number, addresses))
+                serving.append(self._told(worker.address, serve_seat, token, number, addresses))
             team = Entrance(addresses[0], key, len(workers), caps.memory)
             with self._halted_with(workers, stop) as halt:
                 outcome = run_isolated(server(), replace(task, team=team), caps, halt)
@@ -299,7 +296,7 @@ class Cluster:
     def _seated(self, workers: list[Worker], token: str, key: bytes, stop: threading.Event) -> list[Address]:
         """Where the workers listen for each other, once all of them are ready; one may first end another's cell."""
         refuse_encrypted(workers)
-        asked = [self._told(worker, take_seat, token, key) for worker in workers]
+        asked = [self._told(worker.address, take_seat, token, key) for worker in workers]
         try:
             while not all([self._is_done(future) for future in asked]):
                 if stop.is_set():
@@ -310,11 +307,11 @@ class Cluster:
         except (*_AWAY, KilledWorker):
             raise Gone from None
 
-    def _told(self, worker: Worker, work: Callable[..., Any], *arguments: Any) -> Future:
+    def _told(self, address: str, work: Callable[..., Any], *arguments: Any) -> Future:
         """A task for one worker."""
         key = f"{work.__name__}-{uuid4().hex}"
         try:
-            return self._client.submit(work, *arguments, workers=[worker.address], key=key, pure=False, retries=0)
+            return self._client.submit(work, *arguments, workers=[address], key=key, pure=False, retries=0)
         except _AWAY:
             raise Gone from None
 

@@ -358,7 +358,7 @@ def test_beside_a_cell_in_parts_whose_seconds_count_no_worker_gets_another(drive
 def test_a_task_that_cannot_be_handed_over_loses_the_worker(driver, worker, lost):
     found, _ = driver(Client(lost))
     with pytest.raises(Gone):
-        found._told(worker, print)
+        found._told(worker.address, print)
 
 
 @pytest.mark.parametrize("lost", [CANCELLED, OSError("closed"), KILLED])
