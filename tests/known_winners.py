@@ -54,21 +54,10 @@ class Here:
         """Run one cell; what it raises is its failure."""
         points: list[Point] = []
         try:
-            ended = work(Home(points), task)
+            ended = work(points.append, task)
         except Exception as error:
             ended = _failure(error)
         return replace(ended, curve=tuple(points), wall=0.1, load=0.0), self.machine
-
-
-@dataclass(frozen=True)
-class Home:
-    """Keeps the points of a curve."""
-
-    points: list[Point]
-
-    def send(self, message: Point, /) -> None:
-        """Take a point."""
-        self.points.append(message)
 
 
 def studied(folder: Path, experiment: Experiment, seed: int = 0) -> Study:

@@ -31,17 +31,6 @@ class Function:
     total: float
 
 
-class Points:
-    """The points of a curve, as they come."""
-
-    def __init__(self) -> None:
-        self.points: list[Point] = []
-
-    def send(self, point: Point) -> None:
-        """Keep a point."""
-        self.points.append(point)
-
-
 def cell_of(solver: str, data: str, split: str, measure: str, steps: int) -> tuple[Cell, Materials]:
     """The cell of one training, and the materials that have its split."""
     experiment = Experiment(
@@ -64,16 +53,16 @@ def cell_of(solver: str, data: str, split: str, measure: str, steps: int) -> tup
 
 def run_here(cell: Cell, materials: Materials) -> tuple[list[Point], Ended]:
     """Train and evaluate a cell in this process; an exception of the solver goes on to the caller."""
-    points = Points()
+    points: list[Point] = []
     with _task(cell, materials) as task:
-        return points.points, work(points, task)
+        return points, work(points.append, task)
 
 
 def profiled(cell: Cell, materials: Materials) -> tuple[list[Point], list[Function]]:
     """The points of a cell that was run here, and the functions that took most time of their own, longest first."""
-    profile, points = cProfile.Profile(), Points()
+    profile, points = cProfile.Profile(), list[Point]()
     with _task(cell, materials) as task:
-        profile.runcall(work, points, task)
+        profile.runcall(work, points.append, task)
     table = pstats.Stats(profile).get_stats_profile().func_profiles
     found = [
         Function(
@@ -81,7 +70,7 @@ def profiled(cell: Cell, materials: Materials) -> tuple[list[Point], list[Functi
         )
         for name, one in table.items()
     ]
-    return points.points, sorted(found, key=lambda one: -one.own)[:_SHOWN]
+    return points, sorted(found, key=lambda one: -one.own)[:_SHOWN]
 
 
 @contextmanager

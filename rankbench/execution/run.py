@@ -167,26 +167,23 @@ class Run:
         return Study(self.plan, self._stored, cells=str(self.store.cells))
 
     def _settled(self, plan: Plan) -> Plan:
-        """The plan with all that follows from stored results: further trials, and cells."""
-        known = -1
-        while known < len(plan.trials):
-            known = len(plan.trials)
-            self._look(plan.trials)
-            plan = settled(plan, self._stored)
-        self._look(plan.cells)
-        return plan
+        """The plan with all that follows from stored results: further trials, and cells, whose results are read."""
+        found = settled(plan, self._read)
+        for cell in found.cells:
+            self._read(cell)
+        return found
 
     def _record(self) -> None:
         """Write the plan to the results folder, as far as it is decided."""
         self.store.write_plan(replace(self.plan, made=datetime.now(UTC).isoformat()), idle=not self.to_run)
 
-    def _look(self, cells: Iterable[Cell]) -> None:
-        """Read the stored results of these cells, each only once."""
-        for cell in cells:
-            if cell.key not in self._looked:
-                self._looked.add(cell.key)
-                if result := self.store.load(cell):
-                    self._stored[cell.key] = result
+    def _read(self, cell: Cell) -> Result | None:
+        """The stored result of a cell, whose file is read only once."""
+        if cell.key not in self._looked:
+            self._looked.add(cell.key)
+            if result := self.store.load(cell):
+                self._stored[cell.key] = result
+        return self._stored.get(cell.key)
 
     def _unfinished(self, cells: Iterable[Cell]) -> tuple[Cell, ...]:
         """The distinct cells that have to run: without a result, or with one that the conditions do not accept."""

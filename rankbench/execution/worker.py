@@ -4,13 +4,12 @@ import os
 import pickle
 import signal
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import inf
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def main(home: Connection, task: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     own = os.getpid()
     try:
-        ending = work(home, pickle.loads(task))
+        ending = work(home.send, pickle.loads(task))
         if os.getpid() == own:
             home.send(ending)
     except BaseException as error:  # any exception of a solver is a failure of its cell only
@@ -110,16 +109,8 @@ def _brief(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
-class Home(Protocol):
-    """Where points of the curve go: a pipe to the driver, or a function's own list."""
-
-    def send(self, message: Point, /) -> None:
-        """Take a point."""
-        ...
-
-
-def work(home: Home, task: Task) -> Ended:
-    """Train and evaluate a cell in this process; sends its points and returns the rest."""
+def work(send: Callable[[Point], None], task: Task) -> Ended:
+    """Train and evaluate a cell in this process; sends each point of its curve and returns the rest."""
     memory = PeakMemory()
     executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
     cell, split = task.cell, read_split(task.parts)
@@ -139,7 +130,7 @@ def work(home: Home, task: Task) -> Ended:
             memory.note("train")
             last, imported = checkpoint, (*imported, *checkpoint.imported)
             if checkpoint.index % cell.every == 0:
-                found = _score(home, cell, measured, checkpoint, split)
+                found = _score(send, cell, measured, checkpoint, split)
                 scored = checkpoint.index
                 if patience.ends(metrics.mean(next(iter(found.values.values())))):
                     last = replace(last, spent=True)
@@ -148,7 +139,7 @@ def work(home: Home, task: Task) -> Ended:
         if last is None:
             raise RuntimeError("the solver yielded no model")
         if scored != last.index:  # training ended between two evaluations
-            found = _score(home, cell, measured, last, split)
+            found = _score(send, cell, measured, last, split)
         arrays = arrays_of(last.step.model) if task.followed else None
         ending = _ending(last, split, train, found)
         if isinstance(executor, Team):
@@ -227,7 +218,9 @@ def digest_of(model: Model) -> str:
     return fingerprint(replace(model, **beside) if beside else model)
 
 
-def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split) -> PerUser:
+def _score(
+    send: Callable[[Point], None], cell: Cell, measured: list[Metric], checkpoint: Checkpoint, split: Split
+) -> PerUser:
     """Evaluate a checkpoint, send its point of the curve, and return each metric's value for each user."""
     seen = split.train if split.seen is None else split.seen
     step = checkpoint.step
@@ -240,7 +233,7 @@ def _score(home: Home, cell: Cell, measured: list[Metric], checkpoint: Checkpoin
         gap=float(step.gap()) if cell.objective and step.gap is not None else None,
         bound=None if step.bound is None else float(step.bound),
     )
-    home.send(point)
+    send(point)
     return found
 
 

@@ -5,7 +5,7 @@ trial for each setting in it, and a solver with nothing to tune gets none.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import exp, isfinite, log, prod
@@ -124,17 +124,18 @@ class Tune(Checked):
         """
         space = self.space_of(solver)
         if self.method == "grid":
-            axes = {name: _grid(values) for name, values in space.items()}
+            axes = _axes(space, Range.grid)
             if space and (size := prod(map(len, axes.values()))) != self.trials:  # before a huge product is made
                 raise UserError(f"the grid of {solver} has {size} settings, not trials={self.trials}")
             return _product(axes)
         if self.is_whole(solver):
-            return _product({name: _every(values) for name, values in space.items()})
+            return _product(_axes(space, Range.every))
         return _drawn(_points(space, rng) if self.draws == "random" else _spread_points(space, rng), self.first)
 
     def is_whole(self, solver: str) -> bool:
         """Whether a solver's space has no more values than there are trials, so that all are tried."""
-        return prod(_size(values) for values in self.space_of(solver).values()) <= self.trials
+        space = self.space_of(solver).values()
+        return prod(values.size if isinstance(values, Range) else len(values) for values in space) <= self.trials
 
     @property
     def first(self) -> int:
@@ -301,16 +302,9 @@ def _distinct(choices: tuple[Any, ...]) -> tuple[Any, ...]:
     return choices
 
 
-def _grid(values: Values) -> tuple[Any, ...]:
-    return values.grid() if isinstance(values, Range) else values
-
-
-def _every(values: Values) -> tuple[Any, ...]:
-    return values.every() if isinstance(values, Range) else values
-
-
-def _size(values: Values) -> float:
-    return values.size if isinstance(values, Range) else len(values)
+def _axes(space: Space, listed: Callable[[Range], tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """The values of each setting: its choices, or those of its range that are `listed`."""
+    return {name: listed(values) if isinstance(values, Range) else values for name, values in space.items()}
 
 
 def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:

@@ -43,8 +43,8 @@ class Halving:
         rung = trials[-1].rung + 1
         if rung == len(self.steps):
             return ()
-        known = (place for place in finals(trials) if value_of(results[place]) is not None)
-        ranked = sorted(known, key=_worst(results))
+        known = {place: value for place in finals(trials) if (value := value_of(results[place])) is not None}
+        ranked = sorted(known, key=known.__getitem__, reverse=True)
         return tuple(self._on(trials[place], rung) for place in sorted(ranked[: self.sizes[rung]]))
 
     def _on(self, trial: Cell, rung: int) -> Cell:
@@ -114,16 +114,6 @@ def required_optuna() -> Any:
 def finals(trials: Sequence[Cell]) -> list[int]:
     """The places of the trials among which the best is chosen: those of the last rung."""
     return [place for place, trial in enumerate(trials) if trial.rung == trials[-1].rung]
-
-
-def _worst(results: Sequence[Result]) -> Any:
-    """A key that sorts places of results that have a value from best to worst."""
-
-    def key(place: int) -> float:
-        value = value_of(results[place])
-        return float("inf") if value is None else -value
-
-    return key
 
 
 def _told(optuna: Any, trial: Cell, result: Result, distributions: Mapping[str, object]) -> Any:

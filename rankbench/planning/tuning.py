@@ -1,6 +1,6 @@
 """Tuning: choosing the best trial of each search from stored results, and making the cells with its settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from rankbench.core.errors import UserError
@@ -16,14 +16,16 @@ from rankbench.records.plans import Failure, Plan, Search, distinct_trials
 from rankbench.records.results import Result
 from rankbench.solvers import SOLVERS
 
+Find = Callable[[Cell], Result | None]  # the result of a cell, if there is one
 
-def settled(plan: Plan, stored: Mapping[str, Result]) -> Plan:
-    """The plan with a cell or a failure for every search whose trials have all ended; `stored` maps keys to results.
+
+def settled(plan: Plan, find: Find) -> Plan:
+    """The plan with a cell or a failure for every search whose trials have all ended.
 
     A search whose known trials have ended, and which goes on from their results, has its next trials instead.
     """
-    searches = tuple(_continued(search, [stored.get(trial.key) for trial in search.trials]) for search in plan.searches)
-    outcomes = [_outcome(search, [stored.get(trial.key) for trial in search.trials]) for search in searches]
+    searches = tuple(_continued(search, find) for search in plan.searches)
+    outcomes = [_outcome(search, find) for search in searches]
     chosen = {cell.slot: cell for cell in (*(search.cell for search in searches), *outcomes) if isinstance(cell, Cell)}
     return replace(
         plan,
@@ -65,20 +67,27 @@ def _example(solver: Named) -> str:
     return f"'{next(iter(dict(solver.settings)), 'setting')}=a|b'"
 
 
-def _continued(search: Search, stored: Sequence[Result | None]) -> Search:
-    """The search with the trials that follow from these results, if all trials that are known have ended."""
-    results = [result for result in stored if result is not None]
-    if search.continuation is None or len(results) < len(stored):
-        return search
-    return replace(search, trials=search.trials + search.continuation.more(search.trials, results))
+def _results(search: Search, find: Find) -> list[Result] | None:
+    """The results of a search's trials, once all that are known have ended."""
+    found = [result for trial in search.trials if (result := find(trial))]
+    return found if len(found) == len(search.trials) else None
 
 
-def _outcome(search: Search, stored: Sequence[Result | None]) -> Cell | Failure | None:
+def _continued(search: Search, find: Find) -> Search:
+    """The search with all trials that follow from the results of others, until one has no result yet."""
+    while search.continuation and (results := _results(search, find)):
+        if not (more := search.continuation.more(search.trials, results)):
+            break
+        search = replace(search, trials=search.trials + more)
+    return search
+
+
+def _outcome(search: Search, find: Find) -> Cell | Failure | None:
     """The search's cell with the settings of its best trial, or a failure; None while trials are missing."""
     if not search.trials:
         return search.cell
-    results = [result for result in stored if result is not None]
-    if len(results) < len(stored):
+    results = _results(search, find)
+    if results is None:
         return None
     measure, last = search.trials[0].measures[0], finals(search.trials)
     index = best_place([results[place] for place in last])

@@ -79,11 +79,7 @@ def _made_again(
         except UserError as error:
             problems.append(str(error))
             continue
-        known = -1
-        while known < len(found.trials):
-            known = len(found.trials)
-            found = settled(found, by_key)
-        yield found
+        yield settled(found, lambda cell: by_key.get(cell.key))
 
 
 def _with_others(own: tuple[str, ...], stored: Sequence[str]) -> tuple[str, ...]:

@@ -638,7 +638,7 @@ def test_a_package_that_is_missing_where_the_cell_runs_is_named_with_the_remedy(
     task = task_with(tmp_path, f"{path}:Mine")
     monkeypatch.setitem(sys.modules, "wsgiref", None)
     with pytest.raises(UserError, match=r"Mine needs a package that is not installed; pip install it"):
-        worker.work(pipe[1], task)
+        worker.work(pipe[1].send, task)
 
 
 @pytest.mark.parametrize(
@@ -669,7 +669,7 @@ def test_the_last_message_of_a_cell_that_an_error_ended_says_what_it_was(error, 
     ],
 )
 def test_the_last_message_of_a_cell_says_what_is_wrong_with_its_model(tmp_path, pipe, line, status, reason, stored):
-    found = worker.work(pipe[1], task_of(tmp_path, line))
+    found = worker.work(pipe[1].send, task_of(tmp_path, line))
     assert (found.status, bool(found.model)) == (status, stored) and (found.reason or "").startswith(reason)
     assert (found.reason is None) == (status == "ok")
 
@@ -680,10 +680,10 @@ def test_a_cell_whose_parts_others_hold_gives_the_same_bits_and_counts_their_mem
     member, key = Member("127.0.0.1", b"key"), b"key"
     thread = threading.Thread(target=member.serve, args=(0, [member.address]))
     thread.start()
-    found = worker.work(pipe[1], replace(task, team=Entrance(member.address, key, 1)))
+    found = worker.work(pipe[1].send, replace(task, team=Entrance(member.address, key, 1)))
     member.close()
     thread.join(SOON)
-    assert found.status == "ok" and found.model == worker.work(pipe[1], task).model != ""
+    assert found.status == "ok" and found.model == worker.work(pipe[1].send, task).model != ""
     assert {peak.stage: peak.megabytes > 0 for peak in found.peaks}["train"]
     assert sum(peak.megabytes > 0 for peak in found.peaks) == 1
 
@@ -693,7 +693,7 @@ def test_a_solver_that_yields_no_model_is_a_failure(tmp_path, pipe):
     path.write_text(SOLVER_HEAD.replace("yield Step(", "return; yield Step("))
     task = task_with(tmp_path, f"{path}:Mine")
     with pytest.raises(RuntimeError, match="the solver yielded no model"):
-        worker.work(pipe[1], task)
+        worker.work(pipe[1].send, task)
 
 
 # ---- what is measured ----

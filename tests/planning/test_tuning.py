@@ -484,9 +484,9 @@ def test_a_trial_that_succeeds_when_it_is_retried_may_take_the_cell(tmp_path):
 def test_nothing_is_decided_before_the_last_trial_is_there(tmp_path):
     run = prepared(tmp_path, tuned(), ONCE)
     *some, last = run.plan.searches[0].trials
-    stored = {trial.key: made_up(trial, 0.5) for trial in some}
-    assert settled(run.plan, stored).cells == ()
-    decided = settled(run.plan, {**stored, last.key: made_up(last, 0.25)})
+    stored = {trial: made_up(trial, 0.5) for trial in some}
+    assert settled(run.plan, stored.get).cells == ()
+    decided = settled(run.plan, {**stored, last: made_up(last, 0.25)}.get)
     assert [cell.solver.name for cell in decided.cells] == ["global"] and len(decided.undecided) == 1
 
 
@@ -498,7 +498,7 @@ def test_while_trials_run_their_cell_is_pending(tmp_path):
     (stored,) = store_in(tmp_path).plans()
     assert [cell.slot for cell in stored.planned] == [cell.slot for cell in run.plan.undecided]
     assert stored.trials == run.plan.trials
-    assert len(run.plan.undecided) == 4 and settled(run.plan, {}).undecided == run.plan.undecided
+    assert len(run.plan.undecided) == 4 and settled(run.plan, lambda trial: None).undecided == run.plan.undecided
 
 
 def test_a_validation_part_without_anything_to_measure_is_refused(tmp_path):
