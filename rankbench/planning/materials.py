@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ class Materials:
         self.known = KnownSplits(seed)
         self._folder: HeldFolder | None = None
         self._files: dict[Place, Path] = {}
+        self._numbers = count()  # of the files
         self._data_peaks: dict[str, Peak] = {}  # by the identity of the data set
         self._split_peaks: dict[Place, Peak] = {}
 
@@ -135,7 +137,7 @@ class Materials:
             self._size += size
         elif self.scratch is not None:
             self._folder = self._folder or self.scratch()
-            path = Path(self._folder.name) / f"split-{len(self._files)}-{found.hash[:12]}.arrays"
+            path = Path(self._folder.name) / f"split-{next(self._numbers)}.arrays"
             with writing_to(path.parent, MAKE_ROOM):
                 write_split(path, found)
             self._files[place] = path

@@ -88,6 +88,17 @@ def test_what_is_too_much_for_memory_goes_to_files_and_leaves_them_when_dropped(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_equal_splits_have_files_of_their_own(monkeypatch, tmp_path, scratch):
+    monkeypatch.setattr(materials, "KEPT", 0)
+    first, second, third = (replace(FIRST, repetition=number, held=("splits",)) for number in range(3))
+    found = Materials(0, scratch)
+    assert found.split(first).hash == found.split(second).hash
+    found.drop([first])
+    assert found.split(third).hash == found.split(second).hash
+    found.drop([third])
+    assert len(found.split(second).train) > 0
+
+
 def test_without_a_scratch_folder_what_is_too_much_is_cut_again(monkeypatch, cuts):
     monkeypatch.setattr(materials, "KEPT", 0)
     found = Materials(0)
