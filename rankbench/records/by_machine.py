@@ -62,6 +62,6 @@ def _put(one: Measurement, own: Path, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     copied(one.path, path)
     for arrays in (one.arrays, own.with_suffix(".npz")):
-        if arrays.exists():
+        if one.counts and arrays.exists():
             copied(arrays, path.with_suffix(".npz"))
             return

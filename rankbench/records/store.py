@@ -157,6 +157,8 @@ class Store:
             if per_user:
                 write_npz(path.with_suffix(".npz"), per_user)
             write_text(path, with_digest(encode({"format": FORMAT, "key": result.key, **vars(result)})))
+            if not result.counted:  # it replaces a result that had values for users
+                path.with_suffix(".npz").unlink(missing_ok=True)
 
     def write_plan(self, plan: Plan, idle: bool = False) -> Plan:
         """Write a plan, joined with the cells of earlier runs that measure the same; returns the joined plan.

@@ -300,6 +300,16 @@ def test_a_cell_that_is_being_run_or_has_appeared_is_left_out(tmp_path):
     assert "another process is running its cell" in told[0] and "has appeared since" in told[1]
 
 
+def test_a_machines_failure_has_no_values_of_another_machines_success(tmp_path):
+    kept(tmp_path / "a")
+    kept(tmp_path / "b", machine=OTHER, status="timeout", reason="10 s", curve=(), counted=(), arrays=lambda *_: {})
+    merged(tmp_path / "a", tmp_path / "b")
+    select(folder(tmp_path / "a"), OTHER.fingerprint, tmp_path / "chosen")
+    store = store_in(tmp_path / "chosen")
+    assert {store.read(path).status for path in store.measurements()} == {"timeout"}
+    assert not list(store.cells.glob("*.npz"))
+
+
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_failure_that_was_run_again_since_the_folders_were_read_does_not_give_way(tmp_path, damaged):
     run = kept(tmp_path / "a", status="timeout", reason="10 s", curve=(), counted=(), arrays=lambda cell, value: {})

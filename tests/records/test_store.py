@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import MACHINE, TINY, made_up, prepared, ran, silent, store_in, tiny, tuned
+from helpers import MACHINE, TINY, around, made_up, prepared, ran, silent, store_in, tiny, tuned
 
 from rankbench.arrays.npz import read_npz
 from rankbench.core.errors import UserError
@@ -26,7 +26,7 @@ from rankbench.records.cells import Selection, Skip
 from rankbench.records.codec import Unreadable
 from rankbench.records.machines import Machine
 from rankbench.records.plans import Failure
-from rankbench.records.store import FORMAT, ResultsFolder, Store, write_text
+from rankbench.records.store import FORMAT, ResultsFolder, Store, values_of, write_text
 from rankbench.solvers import SOLVERS
 
 
@@ -84,6 +84,16 @@ def test_a_metric_without_a_value_is_strict_json_in_the_file_and_nan_when_read(t
     back = store.load(cell)
     assert np.isnan(back.value("ndcg@5")) and np.isnan(back.curve[0].values[0])
     assert back.curve[0].objective == float("inf") and repr(back) == repr(result)
+
+
+def test_a_failure_leaves_no_values_of_the_result_that_it_replaces(tmp_path):
+    run = prepared(tmp_path, TINY)
+    run.open()
+    cell = run.plan.cells[0]
+    run.keep(made_up(cell, 0.5), around(cell, 0.5))
+    assert values_of(run.store.cells, cell)
+    run.keep(made_up(cell, 0.5, status="timeout", reason="10 s", curve=(), counted=()), {})
+    assert values_of(run.store.cells, cell) == {}
 
 
 def test_a_result_says_its_format_and_its_key(tmp_path):
