@@ -1,7 +1,7 @@
 """The exception for mistakes that a user can fix."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -57,6 +57,13 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> Use
     if all(part.strip() in names for part in name.split(",")):
         hint = "these are several: give each by itself"
     return UserError(f"unknown {kind} {name!r}", remedy=hint + (f" ({remedy})" if remedy else ""))
+
+
+def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise the error for the first of these names that is not among the known ones, if there is one."""
+    for name in names:
+        if name not in known:
+            raise unknown(kind, name, known)
 
 
 def not_stored(name: str, stored: Iterable[str], given_by: str, remedy: str) -> UserError:

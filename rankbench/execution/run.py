@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from zlib import crc32
 
 from rankbench.arrays.npz import Arrays
-from rankbench.core.errors import MAKE_ROOM, unknown, writing_to
+from rankbench.core.errors import MAKE_ROOM, refuse_unknown, writing_to
 from rankbench.core.temporary import remove_folders_left_behind
 from rankbench.execution import machine
 from rankbench.execution.isolation import Caps
@@ -48,9 +48,7 @@ def reruns(kinds: Iterable[str]) -> frozenset[Rerun]:
     """These kinds of stored results, checked; a text with commas stands for several."""
     parts = kinds.split(",") if isinstance(kinds, str) else kinds
     found = [str(kind).strip() for kind in parts]
-    for kind in found:
-        if kind not in RERUNS:
-            raise unknown("kind of results to run again", kind, RERUNS)
+    refuse_unknown("kind of results to run again", found, RERUNS)
     return frozenset(kind for kind in RERUNS if kind in found)
 
 

@@ -15,7 +15,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, refuse_unknown, unknown
 from rankbench.core.regular import content
 from rankbench.core.texts import is_file_name
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
@@ -221,8 +221,8 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
     if not isinstance(overrides, dict):
         raise UserError("[full] must be a table", subject=file)
     known = {f.name for f in fields(Experiment)} - {"name", "source", "names"}
-    for place, keys in (("", table), ("[full] ", overrides)):
-        _refuse_unknown(file, place, keys, known)
+    refuse_unknown(f"key in {file}:", table, known)
+    refuse_unknown(f"key in {file}: [full]", overrides, known)
     if missing := {"title", "about", "data", "splits", "solvers", "metrics"} - set(table):
         raise UserError(f"{file}: missing key {min(missing)!r}")
     profiles = (table, {**table, **_overriding(table, overrides)})
@@ -279,9 +279,7 @@ def _value(file: str, key: str, value: object) -> Any:
             raise UserError(f"{file}: [{key}] must be a table")
         return _of_tune(file, read_tune, value) if key == "tune" else _nested(file, key, value)
     if cls := _TABLES.get(key):
-        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise UserError(f"{file}: {key} must be tables: [[{key}]]")
-        return tuple(_record(file, f"[[{key}]]", cls, entry) for entry in value)
+        return _records(file, key, f"[[{key}]]", cls, value)
     if key == "threads":
         return _threads(file, value)
     if key == "margins":
@@ -313,7 +311,8 @@ def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
         kinds = {"by": "settings", "others": "metrics", "solvers": "solvers", "data": "data sets"}
         lists = {name: _names_in(file, table, name, what) for name, what in kinds.items()}
         lists["others"] = tuple(_label(file, name) for name in lists["others"])
-        table = {**table, **lists, "curves": _curves(file, table.get("curves", []))}
+        curves = _records(file, "curves", "[[figure.curves]]", Curve, table.get("curves", []))
+        table = {**table, **lists, "curves": curves}
     return _record(file, f"[{key}]", _NESTED[key], table)
 
 
@@ -341,15 +340,15 @@ def _margins(file: str, table: object) -> tuple[tuple[str, float], ...]:
     return tuple((_label(file, name), float(margin)) for name, margin in table.items())
 
 
-def _curves(file: str, tables: object) -> tuple[Curve, ...]:
-    """The reference lines of a figure."""
+def _records(file: str, key: str, place: str, cls: type, tables: object) -> tuple[Any, ...]:
+    """The records of several tables, each written under a heading of its own."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise UserError(f"{file}: curves must be tables: [[figure.curves]]")
-    return tuple(_record(file, "[[figure.curves]]", Curve, table) for table in tables)
+        raise UserError(f"{file}: {key} must be tables: {place}")
+    return tuple(_record(file, place, cls, table) for table in tables)
 
 
 def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
-    _refuse_unknown(file, f"{place} ", table, {f.name for f in fields(cls)})
+    refuse_unknown(f"key in {file}: {place}", table, {f.name for f in fields(cls)})
     if cls is Budget and table and "steps" not in table:
         table = {"steps": None, **table}  # an explicit [budget] without `steps` means no step limit
     if table.get("metric") and not (cls is Published and table["metric"] in (*TIMES, PER_STEP)):
@@ -361,12 +360,6 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
         raise error.within(f"{file}: {place}", instead_of=cls.__name__) from None
     except TypeError as error:
         raise UserError(str(error), subject=f"{file}: {place}") from None
-
-
-def _refuse_unknown(file: str, place: str, table: Mapping[str, Any], known: set[str]) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown(f"key in {file}: {place}".rstrip(), key, known)
 
 
 def _folder() -> Any:

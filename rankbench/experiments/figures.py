@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, refuse_unknown
 from rankbench.experiments.costs import read_patterns
 from rankbench.names import Checked, Named, Pattern, Settings
 from rankbench.names.grammar import read_settings
@@ -70,6 +70,4 @@ def check_shown(file: str, figure: Figure, known: Mapping[str, Mapping[str, str]
     """Raise an error if a figure is to show a solver or data that the experiment has in neither profile."""
     for kind, patterns in (("solvers", figure.solvers), ("data", figure.data)):
         names = {text.partition("[")[0] for text in known[kind]}
-        for pattern in patterns:
-            if pattern.name not in names:
-                raise unknown(f"name in {file}: [figure] {kind}", pattern.name, names)
+        refuse_unknown(f"name in {file}: [figure] {kind}", (pattern.name for pattern in patterns), names)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, refuse_unknown
 from rankbench.names import Checked
 
 
@@ -35,9 +35,7 @@ def read_names(file: str, table: object, known: Mapping[str, Mapping[str, str]])
     """
     if not isinstance(table, dict):
         raise UserError("[names] must be a table", subject=file)
-    for kind in table:
-        if kind not in KINDS:
-            raise unknown(f"key in {file}: [names]", kind, KINDS)
+    refuse_unknown(f"key in {file}: [names]", table, KINDS)
     return Names(**{kind: _named(file, kind, entries, known[kind]) for kind, entries in table.items()})
 
 
@@ -46,9 +44,8 @@ def _named(file: str, kind: str, entries: object, known: Mapping[str, str]) -> M
     place = f"{file}: [names.{kind}]"
     if not isinstance(entries, dict):
         raise UserError(f"[names.{kind}] must be a table", subject=file)
+    refuse_unknown(f"key in {place}", entries, known)
     for text, name in entries.items():
-        if text not in known:
-            raise unknown(f"key in {place}", text, known)
         if not isinstance(name, str) or not name.strip() or "\n" in name:
             raise UserError(f"the name of {text!r} must be a line of text, not {name!r}", subject=place)
     return {known[text]: name.strip() for text, name in entries.items()}

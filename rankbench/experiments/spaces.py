@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from rankbench.core.errors import UserError, unknown
+from rankbench.core.errors import UserError, refuse_unknown, unknown
 from rankbench.data.splits import VALIDATIONS
 from rankbench.metrics import metric
 from rankbench.names import TRIALS, Checked, Limits, build, parse, show, show_value, without_folder
@@ -172,7 +172,7 @@ class Tune(Checked):
 
 def read_tune(table: Mapping[str, Any]) -> Tune:
     """The tuning that the `[tune]` table of an experiment's file describes."""
-    _refuse_unknown(table, Tune)
+    refuse_unknown("key", table, [f.name for f in fields(Tune)])
     settings = dict(table)
     spaces = settings.pop("space", {})
     if not isinstance(spaces, Mapping) or not all(isinstance(space, Mapping) for space in spaces.values()):
@@ -250,7 +250,7 @@ def _values(solver: str, name: str, values: object) -> Values:
     """The values of a setting: a range from a table, or choices from a list."""
     try:
         if isinstance(values, Mapping):
-            _refuse_unknown(values, Range)
+            refuse_unknown("key", values, [f.name for f in fields(Range)])
             if missing := {"low", "high"} - set(values):
                 raise UserError(f"a range needs its {min(missing)}")
             return Range(**values)
@@ -365,10 +365,3 @@ def _short(solver: str) -> str:
     """A solver's text without the folder of a user's file."""
     spec = parse(solver)
     return show(without_folder(spec.name), spec.settings)
-
-
-def _refuse_unknown(table: Mapping[str, Any], cls: type) -> None:
-    known = [f.name for f in fields(cls)]
-    for key in table:
-        if key not in known:
-            raise unknown("key", key, known)

@@ -73,7 +73,7 @@ class Named:
     @property
     def argument(self) -> str:
         """The argument after the colon of the name, or an empty string."""
-        return _argument(self.name) if _has_argument(self.name) else ""
+        return _argument(self.name)
 
     def with_chosen(self, chosen: Settings) -> str:
         """The name as the user wrote it, plus the settings that tuning chose."""
@@ -287,8 +287,8 @@ def _key(name: str) -> str:
 
 
 def _argument(name: str) -> str:
-    """The argument after the colon of a name."""
-    return name.partition(":")[2].strip()
+    """The argument after the colon of a name, or an empty string."""
+    return name.partition(":")[2].strip() if _has_argument(name) else ""
 
 
 def _first_field(cls: type) -> str | None:

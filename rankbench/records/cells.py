@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Annotated, Literal, get_args
 
 from rankbench.core.contract import Determinism
-from rankbench.core.errors import unknown
+from rankbench.core.errors import refuse_unknown
 from rankbench.core.texts import file_part, safe
 from rankbench.experiments import Budget
 from rankbench.metrics import Metric, metric, own_metric
@@ -40,9 +40,7 @@ SOURCES: tuple[Source, ...] = get_args(Source)
 def redraws(kinds: Iterable[str]) -> tuple[Source, ...]:
     """These sources of variation, checked; a text with commas stands for several."""
     found = [str(kind).strip() for kind in (kinds.split(",") if isinstance(kinds, str) else kinds)]
-    for kind in found or [""]:
-        if kind not in SOURCES:
-            raise unknown("source of variation to redraw", kind, SOURCES)
+    refuse_unknown("source of variation to redraw", found or [""], SOURCES)
     return tuple(kind for kind in SOURCES if kind in found)
 
 
