@@ -49,6 +49,15 @@ def writing_to(place: object, remedy: str) -> Iterator[None]:
         raise UserError(f"cannot write to {place}: {error.strerror or error}", remedy=remedy) from None
 
 
+@contextmanager
+def placed(place: str, instead_of: str = "") -> Iterator[None]:
+    """A context whose errors say where they are: `place` before their subject, or in place of `instead_of`."""
+    try:
+        yield
+    except UserError as error:
+        raise error.within(place, instead_of) from None
+
+
 def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> UserError:
     """The error for a `name` that is not among the `known` names; it suggests the most similar one."""
     names = sorted(known)

@@ -7,15 +7,15 @@ under `[full]` replace those of the quick profile when `--full` is given.
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from rankbench.core.errors import UserError, refuse_unknown, unknown
+from rankbench.core.errors import UserError, placed, refuse_unknown, unknown
 from rankbench.core.regular import content
 from rankbench.core.texts import is_file_name
 from rankbench.experiments.costs import Growth, Rivals, read_patterns
@@ -146,7 +146,6 @@ class Experiment(Checked):
         return "Differences from the theory" if self.growth else "Differences from the paper"
 
 
-Given = TypeVar("Given")
 _NESTED = {"budget": Budget, "figure": Figure}
 _TABLES = {"published": Published, "growth": Growth, "rivals": Rivals}  # each written as tables: [[published]]
 _TEXTS = (str, Pattern, Pattern | None, Settings)  # the types of fields that are written as text
@@ -227,14 +226,13 @@ def read(name: str, file: str, text: str, full: bool = False) -> Experiment:
         raise UserError(f"{file}: missing key {min(missing)!r}")
     profiles = (table, {**table, **_overriding(table, overrides)})
     values = {key: _value(file, key, value) for key, value in profiles[full].items()}
-    try:
+    with placed(file, instead_of="Experiment"):
         found = Experiment(name=name, **values)
-    except UserError as error:
-        raise error.within(file, instead_of="Experiment") from None
     known_texts = _nameable(file, profiles)
     check_shown(file, found.figure, known_texts)
     found = replace(found, names=read_names(file, names_table, known_texts))
-    return replace(found, tune=_of_tune(file, found.tune.fitted, found.solvers)) if found.tune else found
+    with placed(f"{file}: [tune]", instead_of="Tune"):
+        return replace(found, tune=found.tune.fitted(found.solvers)) if found.tune else found
 
 
 def _overriding(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -242,14 +240,6 @@ def _overriding(table: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mappi
     if not isinstance(overrides.get("tune"), Mapping) or not isinstance(table.get("tune"), Mapping):
         return overrides
     return {**overrides, "tune": {**table["tune"], **overrides["tune"]}}
-
-
-def _of_tune(file: str, make: Callable[[Given], Tune], given: Given) -> Tune:
-    """The tuning that `make` returns; errors name the file and the `[tune]` table."""
-    try:
-        return make(given)
-    except UserError as error:
-        raise error.within(f"{file}: [tune]", instead_of="Tune") from None
 
 
 def _nameable(file: str, profiles: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
@@ -267,17 +257,15 @@ def _nameable(file: str, profiles: Iterable[Mapping[str, Any]]) -> dict[str, dic
 
 def _label(file: str, name: str) -> str:
     """A metric's canonical name, under which its values are stored."""
-    try:
+    with placed(file):
         return metric(name).label
-    except UserError as error:
-        raise error.within(file) from None
 
 
 def _value(file: str, key: str, value: object) -> Any:
     if key in ("tune", *_NESTED):
         if not isinstance(value, dict):
             raise UserError(f"{file}: [{key}] must be a table")
-        return _of_tune(file, read_tune, value) if key == "tune" else _nested(file, key, value)
+        return _nested(file, key, value)
     if cls := _TABLES.get(key):
         return _records(file, key, f"[[{key}]]", cls, value)
     if key == "threads":
@@ -306,7 +294,10 @@ def _texts_of(cls: type) -> frozenset[str]:
 
 
 def _nested(file: str, key: str, table: dict[str, Any]) -> Any:
-    """The record of a table of its own: the budget or the figure."""
+    """The record of a table of its own: the tuning, the budget or the figure."""
+    if key == "tune":
+        with placed(f"{file}: [tune]", instead_of="Tune"):
+            return read_tune(table)
     if key == "figure":
         kinds = {"by": "settings", "others": "metrics", "solvers": "solvers", "data": "data sets"}
         lists = {name: _names_in(file, table, name, what) for name, what in kinds.items()}
@@ -355,9 +346,8 @@ def _record(file: str, place: str, cls: type, table: Mapping[str, Any]) -> Any:
         table = {**table, "metric": _label(file, str(table["metric"]))}
     _check_texts(f"{file}: {place}", cls, table)
     try:
-        return cls(**table)
-    except UserError as error:
-        raise error.within(f"{file}: {place}", instead_of=cls.__name__) from None
+        with placed(f"{file}: {place}", instead_of=cls.__name__):
+            return cls(**table)
     except TypeError as error:
         raise UserError(str(error), subject=f"{file}: {place}") from None
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from rankbench.core.errors import UserError, refuse_unknown, unknown
+from rankbench.core.errors import UserError, placed, refuse_unknown, unknown
 from rankbench.data.splits import VALIDATIONS
 from rankbench.metrics import metric
 from rankbench.names import TRIALS, Checked, Limits, build, parse, show, show_value, without_folder
@@ -194,10 +194,8 @@ def read_space(texts: Sequence[str]) -> Space:
             raise UserError(f"--space {text!r} cannot be read: write it like lam=1..1000:log or rank=5|10|20")
         if name in space:
             raise UserError(f"--space gives {name} twice: give it once")
-        try:
+        with placed(f"--space {text!r}", instead_of="Range"):
             space[name] = _read_range(values) if ".." in values else tuple(values.split("|"))
-        except UserError as error:
-            raise error.about(f"--space {text!r}") from None
     return space
 
 
@@ -248,7 +246,7 @@ def _said(tune: Tune) -> str:
 
 def _values(solver: str, name: str, values: object) -> Values:
     """The values of a setting: a range from a table, or choices from a list."""
-    try:
+    with placed(f"space of {solver}: {name}", instead_of="Range"):
         if isinstance(values, Mapping):
             refuse_unknown("key", values, [f.name for f in fields(Range)])
             if missing := {"low", "high"} - set(values):
@@ -257,8 +255,6 @@ def _values(solver: str, name: str, values: object) -> Values:
         if isinstance(values, list) and values:
             return tuple(values)
         raise UserError('write a list of choices, or a range: { low = 1, high = 1000, scale = "log" }')
-    except UserError as error:
-        raise error.about(f"space of {solver}: {name}") from None
 
 
 def _fitted(solver: str, space: Space, method: str) -> Space:
@@ -277,10 +273,8 @@ def _fitted(solver: str, space: Space, method: str) -> Space:
     for name, values in space.items():
         ends = (values.low, values.high) if isinstance(values, Range) else values
         fitted = tuple(fit(name, value) for value in ends)
-        try:
+        with placed(f"space of {solver}: {name}", instead_of="Range"):
             found[name] = _fitted_range(values, fitted, method) if isinstance(values, Range) else _distinct(fitted)
-        except UserError as error:
-            raise error.about(f"space of {solver}: {name}") from None
     return found
 
 

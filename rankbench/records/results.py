@@ -176,8 +176,3 @@ DISTURBED = 0.25  # above this many cores used by other processes on average, a 
 def pairs_of(label: str) -> str:
     """The name of the array, among a cell's values for each user, that holds the numbers of pairs of a metric."""
     return f"{label} (pairs)"
-
-
-def failed(result: Result, reason: str) -> Result:
-    """The result turned into a failure, without its measurements."""
-    return replace(result, status="failed", reason=reason, curve=(), counted=())

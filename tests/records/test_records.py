@@ -17,7 +17,6 @@ from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
 from rankbench.records.differences import differences, distance_of_users
-from rankbench.records.results import failed
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
 from rankbench.report.study import studies
@@ -132,8 +131,7 @@ def test_a_result_has_a_value_for_each_metric_at_each_point():
 
 def test_what_failed_has_nothing_measured():
     (cell, *_) = plan(TINY, Selection(repetitions=1)).cells
-    found = failed(made_up(cell, 0.5), "why")
-    assert (found.status, found.reason, found.curve, found.counted) == ("failed", "why", (), ())
+    found = made_up(cell, 0.5, status="failed", reason="why", curve=(), counted=())
     assert found.seconds is None and isnan(found.value("ndcg@5"))
 
 
