@@ -1,7 +1,6 @@
 """What a worker does for a driver, in a Dask cluster with one worker that lives in the process of the tests."""
 
 import os
-import socket
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
@@ -79,16 +78,6 @@ def test_a_seat_is_given_up_when_the_driver_says_so(address, monkeypatch):
         until(lambda: not cluster_worker._SEATS)
         distributed.Event("team", client=client).set()
         assert served.result(timeout=180) is None
-
-
-def test_a_seat_that_nobody_has_asked_to_be_served_is_given_up_for_the_next_team(address):
-    with distributed.Client(address, set_as_default=False) as client:
-        host, port = client.submit(cluster_worker.take_seat, "left", b"key", pure=False).result(timeout=180)
-        client.submit(cluster_worker.take_seat, "next", b"key", pure=False).result(timeout=180)
-    assert set(cluster_worker._SEATS) == {"next"}
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((host, port), timeout=10)
-    cluster_worker._SEATS.pop("next").close()
 
 
 def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
