@@ -206,9 +206,9 @@ def _of_trials(searches: Sequence[Search]) -> Iterator[str]:
 
 
 def _gain(search: Search) -> float:
-    """What the last quarter of the trials brought, relative to the best value."""
+    """What the last quarter of the trials brought, relative to the best value; 0 if none came before them."""
     values = [-inf if (value := value_of(result)) is None else value for result in search.finals]
-    before, best = max(values[: len(values) - max(1, round(_LAST * len(values)))]), max(values)
+    before, best = max(values[: len(values) - max(1, round(_LAST * len(values)))], default=-inf), max(values)
     return (best - before) / abs(best) if isfinite(before) and best else 0.0
 
 

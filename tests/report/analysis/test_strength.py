@@ -244,3 +244,11 @@ def test_a_crippled_search_is_found_out(tmp_path, number):
     how, solver = known_winners.way(number)
     why, loss = known_winners.weakened(solver, how, number, tmp_path)
     assert why or loss <= 0.01, (how, solver, loss)
+
+
+def test_a_last_rung_of_one_trial_says_nothing_of_what_the_last_trials_brought(tmp_path):
+    tune = Tune({"sgd": {"lam": LAM}}, "halving", 9, "ndcg@5")
+    study = ran(tmp_path, tuned(tune, solvers=("sgd",), budget=Budget(steps=9), repetitions=1)).study()
+    assert [entry.cell.rung for entry in study.trials].count(2) == 1
+    (why,) = reasons(study)
+    assert not any("trials" in reason for reason in why)
