@@ -94,9 +94,7 @@ class Outcome:
 
         It rests on the stored repetitions, of which there must be two: fewer say nothing about others.
         """
-        found = power.powers(self.study, repetitions)
-        rows = ({"data": one.place.data.written, "split": one.place.split.written, **vars(one)} for one in found)
-        return _frame(({name: row[name] for name in power.COLUMNS} for row in rows), power.COLUMNS)
+        return _frame((one.record for one in power.powers(self.study, repetitions)), power.COLUMNS)
 
     def variance(self) -> "pandas.DataFrame":
         """A row for each solver, metric and source of variation: its share of the variance, with the interval.

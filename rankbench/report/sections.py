@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from rankbench.core.texts import safe
 from rankbench.records.studies import Study
@@ -56,19 +55,9 @@ class Piece:
     machines: tuple[MachineUse, ...]
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str:
-        """The name of the experiment's files."""
-        ...
-
-
-Of = TypeVar("Of", bound=_Named)
-
-
-def by_paper(sections: Sequence[Of]) -> Mapping[str, list[Of]]:
-    """The sections, or their pieces, grouped by paper, which is the first word of their names."""
-    papers: dict[str, list[Of]] = {}
-    for one in sections:
+def by_paper(pieces: Sequence[Piece]) -> Mapping[str, list[Piece]]:
+    """The pieces grouped by paper, which is the first word of their names."""
+    papers: dict[str, list[Piece]] = {}
+    for one in pieces:
         papers.setdefault(one.name.partition("-")[0] or one.name, []).append(one)
     return papers

@@ -192,7 +192,7 @@ def test_every_public_function_and_class_has_a_docstring():
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 
 
-OWN_DICTIONARIES = {"plots.py": {"layout", "trace"}, "tables.py": {"seconds"}}  # made where they are used
+OWN_DICTIONARIES = {"plots.py": {"layout", "trace"}}  # made where they are used
 
 
 @pytest.mark.parametrize("module", trees("report"))

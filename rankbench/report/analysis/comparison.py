@@ -1,7 +1,8 @@
 """Solvers compared two by two: those of one experiment, or the same ones in two results folders."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from rankbench.records.cells import DataSplit, Measure
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import by_place, key_of, limits_of, samples, scope_of
 from rankbench.report.analysis.strength import fair
-from rankbench.report.render.tables import Sheet, csv_text
+from rankbench.report.render.tables import Placed, Sheet, columns_of, csv_text
 from rankbench.report.study import mean_seconds
 from rankbench.statistics import Sample, shared_by
 from rankbench.statistics import between as of_pairs
@@ -20,7 +21,7 @@ Side = tuple[Group, str, Sample]  # a group, the name that it is shown by, and i
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Placed):
     """The second of two runs against the first one, by one metric on one data set."""
 
     experiment: str
@@ -50,16 +51,6 @@ class Comparison:
     speed: float | None  # seconds of the first over those of the second, on one kind of machine
 
     @property
-    def data(self) -> str:
-        """The data set as the user wrote it."""
-        return self.place.data.written
-
-    @property
-    def split(self) -> str:
-        """The split as the user wrote it."""
-        return self.place.split.written
-
-    @property
     def said(self) -> str:
         """The verdict in words, with the margin or what would settle it."""
         if self.verdict == EQUAL:
@@ -67,15 +58,8 @@ class Comparison:
         more = self.settled_by or self.reason
         return f"open: {more}" if self.verdict == OPEN and more else self.verdict
 
-    @property
-    def record(self) -> dict[str, object]:
-        """The columns of the CSV with their values, data and split as texts."""
-        return {name: getattr(self, name) for name in COLUMNS}
 
-
-COLUMNS = tuple(
-    column for field in fields(Comparison) for column in (("data", "split") if field.name == "place" else (field.name,))
-)
+COLUMNS = columns_of(Comparison)
 
 
 def within(study: Study, margin: float | None = None) -> list[Comparison]:
@@ -89,7 +73,7 @@ def within(study: Study, margin: float | None = None) -> list[Comparison]:
             if len(known) > 1:
                 own = {key: sample for key, (_, _, sample) in known.items()}
                 decided = of_pairs(own, measure.better, _margin(study, measure, margin), limits_of(measure))
-                pairs = [(one, two) for place, one in enumerate(known) for two in list(known)[place + 1 :]]
+                pairs = list(combinations(known, 2))
                 sides = [(known[one], known[two]) for one, two in pairs]
                 found += _compared(study, measure, sides, [decided[two, one] for one, two in pairs])
     return found
@@ -174,7 +158,7 @@ def p_text(p: float) -> str:
 
 def to_csv(found: Iterable[Comparison]) -> str:
     """One row per comparison, with all digits."""
-    return csv_text(COLUMNS, (["" if value is None else value for value in one.record.values()] for one in found))
+    return csv_text(COLUMNS, (one.record.values() for one in found))
 
 
 def _name(group: Group) -> str:

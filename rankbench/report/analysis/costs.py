@@ -62,7 +62,6 @@ def duration_sheet(durations: Iterable[Duration | None]) -> Sheet:
         headings=_HEADINGS,
         numeric=tuple(heading != "experiment" for heading in _HEADINGS),
         lines=(*lines, ("all together", spelled(together), "", *counts)),
-        best=frozenset(),
     )
 
 
@@ -103,19 +102,12 @@ def peak_sheet(study: Study) -> Sheet:
         lines=tuple(
             (*_about(result), *(f"{peak:.0f}" if peak else "" for peak in _peaks(result))) for result in results
         ),
-        best=frozenset(),
     )
 
 
 def peaks_to_csv(study: Study) -> str:
     """The peaks as CSV with the columns `COLUMNS` in this order, in MB; a stage that was not measured is empty."""
-    return csv_text(
-        COLUMNS,
-        (
-            (study.name, *_about(result), *("" if peak is None else repr(peak) for peak in _peaks(result)))
-            for result in study.results
-        ),
-    )
+    return csv_text(COLUMNS, ((study.name, *_about(result), *_peaks(result)) for result in study.results))
 
 
 def _about(result: Result) -> tuple[str, ...]:

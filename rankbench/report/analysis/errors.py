@@ -42,7 +42,7 @@ def error_sheets(study: Study) -> Iterator[tuple[str, str, Sheet, str]]:
     """The name, the title, the lines and the legend of each table of errors; none of experiments without redraws."""
     for name, (heads, lines) in _found(study).items():
         numeric = tuple(head not in _TEXTS for head in heads)
-        yield name, TITLES[name], Sheet(heads, numeric, tuple(map(tuple, lines)), frozenset()), _LEGENDS[name]
+        yield name, TITLES[name], Sheet(heads, numeric, tuple(map(tuple, lines))), _LEGENDS[name]
 
 
 def errors_to_csv(name: str, study: Study) -> str:

@@ -180,7 +180,6 @@ def exponent_sheet(study: Study) -> Sheet | None:
         ),
         numeric=(*([False] if several else []), False, False, True, True, True, False, True, True, True, False, False),
         lines=tuple(_exponent_line(course, several) for course in found),
-        best=frozenset(),
     )  # fmt: skip
 
 
@@ -194,8 +193,8 @@ def _csv_line(study: Study, course: Course) -> tuple[object, ...]:
     about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
     ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
     time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
-    seconds = (*time, *((theory and theory.seconds) or ("", "")))
-    memory = (*space, *((theory and theory.memory) or ("", "")))
+    seconds = (*time, *((theory and theory.seconds) or (None, None)))
+    memory = (*space, *((theory and theory.memory) or (None, None)))
     return (*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else "")
 
 

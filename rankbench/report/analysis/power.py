@@ -1,7 +1,7 @@
 """Which differences more repetitions would show, judging by those that are stored, and how long they take."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import inf, isfinite
 from statistics import fmean
 
@@ -9,11 +9,12 @@ from rankbench.records.cells import DataSplit
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import by_place, limits_of, samples
 from rankbench.report.render.labels import place_text
+from rankbench.report.render.tables import Placed, columns_of
 from rankbench.statistics import power
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Placed):
     """What so many repetitions would show by one metric on one data set and split."""
 
     place: DataSplit
@@ -24,9 +25,7 @@ class Power:
     seconds: float  # of so many repetitions, one cell after the other
 
 
-COLUMNS = tuple(
-    name for field in fields(Power) for name in (("data", "split") if field.name == "place" else (field.name,))
-)
+COLUMNS = columns_of(Power)
 
 
 def powers(study: Study, repetitions: Sequence[int]) -> list[Power]:

@@ -84,7 +84,6 @@ def rival_sheet(study: Study) -> Sheet | None:
         ),
         numeric=(False, False, False, True, True, False, True, True, *(True for _ in costs), False),
         lines=tuple(_line(match, metric_labels(study)) for match in found),
-        best=frozenset(),
     )
 
 
@@ -121,7 +120,7 @@ def rivals_to_csv(study: Study) -> str:
 def _csv_line(study: Study, one: Match) -> tuple[object, ...]:
     sides = (one.ours, one.peer)
     values = (end for side in sides for end in (mean_of(side.values).columns if side.values else UNKNOWN))
-    seconds = (mean_of(side.seconds).value if side.seconds else "" for side in sides)
+    seconds = (mean_of(side.seconds).value if side.seconds else None for side in sides)
     ratios = (end for found in (one.ratios, one.equal) for end in (ratio_of(found).columns if found else UNKNOWN))
     about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
     return (*about, *values, *seconds, *ratios, one.disturbed, one.left_out)

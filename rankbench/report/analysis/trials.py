@@ -7,8 +7,10 @@ of tuning, and not on the solvers alone.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from math import isnan, nan
+
+import numpy as np
 
 from rankbench.core.errors import UserError
 from rankbench.names import show_settings
@@ -69,7 +71,8 @@ def trial_sheet(found: Iterable[Trial]) -> Sheet:
 
 def trials_to_csv(found: Iterable[Trial]) -> str:
     """The trials as CSV with the columns `COLUMNS` in this order; missing values are empty."""
-    return csv_text(COLUMNS, ([_exact(getattr(trial, name)) for name in COLUMNS] for trial in found))
+    told = ({**vars(trial), "chosen": "yes" if trial.chosen else "no"} for trial in found)
+    return csv_text(COLUMNS, ([values[name] for name in COLUMNS] for values in told))
 
 
 def _as_chosen(entry: Entry) -> Cell:
@@ -114,12 +117,6 @@ def _line(trial: Trial) -> tuple[str, ...]:
     seconds = "" if trial.seconds is None else f"{trial.seconds:.3f}"
     settings, chosen = trial.settings or "nothing to tune", "chosen" if trial.chosen else ""
     return str(trial.repetition), trial.solver, settings, trial.metric, value, seconds, chosen, trial.status
-
-
-def _exact(value: object) -> object:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else repr(value) if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)
@@ -177,23 +174,13 @@ def by_trials_sheet(found: Iterable[Standing]) -> Sheet:
 def _standing(data: str, split: str, solver: str, tried: Sequence[Trial]) -> Standing:
     """The standing from the trials of all repetitions."""
     sign = tried[0].measure.sign
-    courses = []
-    for _, own in groupby(sorted(tried, key=lambda trial: trial.repetition), lambda trial: trial.repetition):
-        courses.append(_best_so_far([nan if trial.value is None else trial.value for trial in own], sign))
-    length = max(map(len, courses))
-    full = [course + [course[-1]] * (length - len(course)) for course in courses]
-    values = tuple(sum(column) / len(column) for column in zip(*full, strict=True))
-    return Standing(data, split, solver, tried[0].metric, sign, values)
-
-
-def _best_so_far(values: Sequence[float], sign: int) -> list[float]:
-    """The best of the first values, for each number of them; NaN while all are."""
-    best, course = nan, []
-    for value in values:
-        if isnan(best) or sign * value > sign * best:
-            best = value
-        course.append(best)
-    return course
+    found: dict[int, list[float]] = {}
+    for trial in sorted(tried, key=lambda trial: trial.repetition):
+        found.setdefault(trial.repetition, []).append(nan if trial.value is None else trial.value)
+    values = np.array(list(zip_longest(*found.values(), fillvalue=nan)))  # trials x repetitions
+    best = sign * np.fmax.accumulate(sign * values)  # of the first trials, NaN only while all are
+    means = tuple(sum(column) / len(column) for column in best.tolist())
+    return Standing(data, split, solver, tried[0].metric, sign, means)
 
 
 def _leader(standing: Sequence[Standing], n: int) -> Standing | None:

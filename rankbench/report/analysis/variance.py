@@ -1,14 +1,14 @@
 """Which share of the variance users, splits, search and start bring, as far as stored runs tell them apart."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from rankbench.records.cells import SOURCES, DataSplit
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import GroupKey, evidence, key_of, samples
-from rankbench.report.render.tables import Sheet, csv_text
+from rankbench.report.render.tables import Placed, Sheet, columns_of, csv_text
 from rankbench.report.study import cached_by_study, redrawn
 from rankbench.statistics import Sample
 from rankbench.statistics.estimates import table_of
@@ -25,7 +25,7 @@ _ORDER = (USERS, *SOURCES)
 
 
 @dataclass(frozen=True)
-class SourceShare:
+class SourceShare(Placed):
     """The share of one source, or of several that no run tells apart, in the variance of a number."""
 
     place: DataSplit
@@ -41,18 +41,8 @@ class SourceShare:
     users: int
     repetitions: int  # of the run shown
 
-    @property
-    def record(self) -> dict[str, object]:
-        """The columns of the CSV with their values, data and split as texts."""
-        values = {"data": self.place.data.written, "split": self.place.split.written, **vars(self)}
-        return {name: values[name] for name in COLUMNS}
 
-
-COLUMNS = tuple(
-    column
-    for field in fields(SourceShare)
-    for column in (("data", "split") if field.name == "place" else (field.name,))
-)
+COLUMNS = columns_of(SourceShare)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +81,13 @@ def share_sheet(found: Iterable[SourceShare]) -> Sheet:
     headings = ("data", "split", "metric", "solver", "variance of the", "source", "share", "95 %", "degrees")
     lines = tuple(
         (
-            one.place.data.written, one.place.split.written, one.metric, one.solver, one.of, one.source,
+            one.data, one.split, one.metric, one.solver, one.of, one.source,
             f"{100 * one.share:.0f} %", f"{100 * one.low:.0f} to {100 * one.high:.0f} %",
             f"{one.freedom:.3g}" if one.variance else "",
         )
         for one in found
     )  # fmt: skip
-    return Sheet(headings, tuple(name in ("share", "degrees") for name in headings), lines, frozenset())
+    return Sheet(headings, tuple(name in ("share", "degrees") for name in headings), lines)
 
 
 def shares_to_csv(found: Iterable[SourceShare]) -> str:

@@ -2,26 +2,24 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 from math import inf, isclose, isnan
+from typing import Any
 
 from rankbench.core.contract import Determinism
 from rankbench.core.texts import csv_cell, latex, markdown_cell, safe
 from rankbench.experiments.spaces import described as described_tuning
 from rankbench.metrics import RULES
+from rankbench.records.cells import DataSplit
 from rankbench.records.studies import Study
 from rankbench.report.analysis.evidence import Evidence, evidence
-from rankbench.report.analysis.published import (
-    LOOKALIKE,
-    remarks,
-)
+from rankbench.report.analysis.published import LOOKALIKE, remarks
 from rankbench.report.analysis.strength import MARK, weaknesses
 from rankbench.report.render.labels import metric_labels, place_headings, place_text
 from rankbench.report.rows import COLUMNS, Pace, Row, rows
-from rankbench.report.study import (
-    varies_threads,
-)
+from rankbench.report.study import varies_threads
 from rankbench.statistics.decisions import BETTER, EQUAL
 from rankbench.statistics.estimates import ONE_VALUE
 
@@ -43,7 +41,7 @@ class Sheet:
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     lines: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]]  # (line, column) of what is not worse than the best on the same data
+    best: frozenset[tuple[int, int]] = frozenset()  # (line, column) of what is not worse than the best on the same data
     solvers: tuple[str, ...] = ()  # the solver of each line as the user wrote it, where every line has one
 
     def __post_init__(self) -> None:
@@ -59,13 +57,40 @@ class Sheet:
         ]
 
 
+class Placed:
+    """A record about a data set with a split, which stand in its CSV as two texts in place of its field `place`."""
+
+    place: DataSplit
+
+    @property
+    def data(self) -> str:
+        """The data set as the user wrote it."""
+        return self.place.data.written
+
+    @property
+    def split(self) -> str:
+        """The split as the user wrote it."""
+        return self.place.split.written
+
+    @property
+    def record(self) -> dict[str, object]:
+        """The columns of the CSV with their values."""
+        return {name: getattr(self, name) for name in columns_of(type(self))}
+
+
+def columns_of(kind: type[Any]) -> tuple[str, ...]:
+    """The columns of the CSV of such records: their fields in this order, data and split in place of `place`."""
+    names = (field.name for field in fields(kind))
+    return tuple(name for field in names for name in (("data", "split") if field == "place" else (field,)))
+
+
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: its heading, its metric, and how to get its text from a row."""
+    """A column of numbers: its heading, how to get its text from a row, and the metric that the row is of."""
 
     heading: str
-    label: str
-    number: Callable[[Row], str]
+    text: Callable[[Row], str]
+    label: str = ""  # empty where the rows of all metrics say the same
     measured: bool = False
 
 
@@ -167,17 +192,16 @@ def definitions(study: Study) -> list[str]:
 def sheet(study: Study) -> Sheet:
     """The table of a study; some columns are left out if they would be empty."""
     table = rows(study)
-    columns = _columns(study, table)
+    columns = [*_columns(study, table), *(_paces(table) if varies_threads(study) else ()), *_costs(table)]
     names = [*place_headings(study), "solver", *(["chosen"] if any(row.chosen for row in table) else [])]
-    costs = _costs(study, table)
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in table:
         key = (row.data, row.split, row.solver, row.shown[-1], row.settings, str(row.pace))
         lines.setdefault(key, {})[row.metric] = row
     return Sheet(
-        headings=(*names, *(column.heading for column in columns), *costs, "status"),
-        numeric=(*(False for _ in names), *(True for _ in columns), *(True for _ in costs), False),
-        lines=tuple(_line(by_metric, columns, names[-1] == "chosen", costs) for by_metric in lines.values()),
+        headings=(*names, *(column.heading for column in columns), "status"),
+        numeric=(*(False for _ in names), *(True for _ in columns), False),
+        lines=tuple(_line(by_metric, columns, names[-1] == "chosen") for by_metric in lines.values()),
         best=_best(list(lines.values()), columns, len(names)),
         solvers=tuple(solver for _, _, _, solver, *_ in lines),
     )
@@ -189,7 +213,10 @@ def to_csv(table: Iterable[Row]) -> str:
 
 
 def csv_text(columns: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
-    """Lines as CSV under these headings; no text in it is a formula to a spreadsheet, as `csv_cell` says."""
+    """Lines as CSV under these headings, None as an empty cell and floats with all their digits.
+
+    No text in it is a formula to a spreadsheet, as `csv_cell` says.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows([csv_cell(value) for value in line] for line in (columns, *lines))
@@ -219,15 +246,14 @@ def _columns(study: Study, table: Sequence[Row]) -> list[Column]:
     names = metric_labels(study)
     for measure in study.measures:
         own = [row for row in table if row.metric == measure.label]
-        columns.append(Column(names[measure.label], measure.label, measured_text, measured=True))
+        columns.append(Column(names[measure.label], measured_text, measure.label, measured=True))
         if any(row.low is not None or row.verdict for row in own):
             several = any(row.verdict for row in own)
-            columns.append(Column("against the best" if several else "95 %", measure.label, against_text))
+            columns.append(Column("against the best" if several else "95 %", against_text, measure.label))
         if published := [row for row in own if row.published is not None]:
-            heading, number = _published_column(published)
-            columns.append(Column(heading, measure.label, number))
+            columns.append(Column(*_published_column(published), measure.label))
         if any(row.computed is not None for row in own):
-            columns.append(Column("computed", measure.label, lambda row: _rounded(row.computed, 4)))
+            columns.append(Column("computed", lambda row: _rounded(row.computed, 4), measure.label))
     return columns
 
 
@@ -240,61 +266,53 @@ def _published_column(published: Sequence[Row]) -> tuple[str, Callable[[Row], st
     return "published", lambda row: published_text(row) + (f" ({row.published_on})" if row.elsewhere else "")
 
 
-def _costs(study: Study, table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
-    """The columns after the metrics, by heading: threads, times, memory, and users or pairs that were left out."""
-    seconds: dict[str, Callable[[Row], str]] = {
-        "seconds": lambda row: _rounded(row.seconds, 3) + (DISTURBED if row.disturbed and row.seconds else ""),
-        "seconds per step": lambda row: _rounded(row.step, 3),
-        "published seconds per step": lambda row: _rounded(row.published_step, 2),
-        "prepare": lambda row: _rounded(row.prepare, 3),
-        "relative gap": lambda row: "" if row.gap is None else f"{row.gap:.0e}",
-        "peak MB": lambda row: _rounded(row.peak_mb, 0),
-        "n": lambda row: str(row.n or ""),
-        "left out": lambda row: _rounded(row.left_out, 0),
-        "unscored": lambda row: "" if row.unscored is None else f"{row.unscored:.2%}",
-    }
-    if not any(row.prepare and row.prepare >= 0.0005 for row in table):
-        del seconds["prepare"]
-    for heading, found in (
-        ("seconds per step", any(row.step for row in table)),
-        ("published seconds per step", any(row.published_step for row in table)),
-        ("relative gap", any(row.gap is not None for row in table)),
-        ("left out", any(row.left_out for row in table)),
-        ("unscored", any(row.unscored for row in table)),
-    ):
-        if not found:
-            del seconds[heading]
-    return (_paces(table) if varies_threads(study) else {}) | seconds
-
-
-def _paces(table: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+def _paces(table: Sequence[Row]) -> Iterator[Column]:
     """The columns of experiments that vary the number of threads; published ones if there are any."""
-    measured: dict[str, Callable[[Pace], str]] = {
+    texts: dict[str, Callable[[Pace], str]] = {
         "threads": lambda pace: str(pace.threads),
         "speed-up": lambda pace: _rounded(pace.speed_up, 2),
         "its bound": lambda pace: _rounded(pace.bound, 2),
         "with set-up": lambda pace: _rounded(pace.overall, 2),
-    }
-    published: dict[str, Callable[[Pace], str]] = {
         "published speed-up": lambda pace: _rounded(pace.published, 2),
         "published seconds": lambda pace: _rounded(pace.published_seconds, 1),
     }
-    known = {name: text for name, text in published.items() if any(row.pace and text(row.pace) for row in table)}
-    return {name: _of_pace(text) for name, text in (measured | known).items()}
+    for heading, text in texts.items():
+        of_row = partial(_of_pace, text)
+        if not heading.startswith("published") or any(map(of_row, table)):
+            yield Column(heading, of_row)
 
 
-def _of_pace(text: Callable[[Pace], str]) -> Callable[[Row], str]:
+def _of_pace(text: Callable[[Pace], str], row: Row) -> str:
     """The text for a row; empty where the row has no pace, as it is of skipped data."""
-    return lambda row: text(row.pace) if row.pace else ""
+    return text(row.pace) if row.pace else ""
 
 
-def _line(
-    by_metric: Mapping[str, Row], columns: list[Column], tuned: bool, costs: Mapping[str, Callable[[Row], str]]
-) -> tuple[str, ...]:
+def _costs(table: Sequence[Row]) -> list[Column]:
+    """The columns of times, memory, and users or pairs that were left out; most only where they say something."""
+    columns: list[tuple[bool, str, Callable[[Row], str]]] = [
+        (True, "seconds", lambda row: _rounded(row.seconds, 3) + (DISTURBED if row.disturbed and row.seconds else "")),
+        (any(row.step for row in table), "seconds per step", lambda row: _rounded(row.step, 3)),
+        (any(row.published_step for row in table), "published seconds per step",
+         lambda row: _rounded(row.published_step, 2)),
+        (any((row.prepare or 0) >= 0.0005 for row in table), "prepare", lambda row: _rounded(row.prepare, 3)),
+        (any(row.gap is not None for row in table), "relative gap",
+         lambda row: "" if row.gap is None else f"{row.gap:.0e}"),
+        (True, "peak MB", lambda row: _rounded(row.peak_mb, 0)),
+        (True, "n", lambda row: str(row.n or "")),
+        (any(row.left_out for row in table), "left out", lambda row: _rounded(row.left_out, 0)),
+        (any(row.unscored for row in table), "unscored",
+         lambda row: "" if row.unscored is None else f"{row.unscored:.2%}"),
+    ]  # fmt: skip
+    return [Column(heading, text) for is_shown, heading, text in columns if is_shown]
+
+
+def _line(by_metric: Mapping[str, Row], columns: list[Column], tuned: bool) -> tuple[str, ...]:
+    """The texts of one line: its names, its numbers, and how its cells ended."""
     first = next(iter(by_metric.values()))
+    rows_of = {**by_metric, "": first}
     names = [*first.shown[:-1], first.shown[-1] + _promise(first), *([first.chosen] if tuned else [])]
-    numbers = [column.number(by_metric[column.label]) if column.label in by_metric else "" for column in columns]
-    return (*names, *numbers, *(cost(first) for cost in costs.values()), first.status)
+    numbers = [column.text(rows_of[column.label]) if column.label in rows_of else "" for column in columns]
+    return (*names, *numbers, first.status)
 
 
 def _promise(row: Row) -> str:
@@ -361,10 +379,10 @@ def _lookalikes(study: Study) -> list[str]:
 
 
 def _exact(name: str, value: object) -> object:
-    """The value of a column with all its digits, or an empty string if there is none."""
-    if isinstance(value, float):
-        return "" if isnan(value) else repr(value).removesuffix(".0" if name in _COUNTS else "")
-    return "" if value is None else value
+    """The value of a column, None if it is NaN; a mean of counts that is a whole number has no point."""
+    if not isinstance(value, float):
+        return value
+    return None if isnan(value) else int(value) if name in _COUNTS and value.is_integer() else value
 
 
 def _rounded(value: float | None, digits: int) -> str:

@@ -103,4 +103,4 @@ def _machines(pieces: Sequence[Piece]) -> Sheet:
         earlier = found.get(use.identity, use)
         found[use.identity] = max(use, earlier, key=lambda one: one.last)
     lines = tuple((*use.row, use.last[:10]) for use in found.values())
-    return Sheet(_MACHINE, (False,) * len(_MACHINE), lines, frozenset())
+    return Sheet(_MACHINE, (False,) * len(_MACHINE), lines)
