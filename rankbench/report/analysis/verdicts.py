@@ -6,6 +6,8 @@ from enum import StrEnum
 from math import nan, sqrt
 from statistics import stdev
 
+import numpy as np
+
 from rankbench.records.studies import Study
 from rankbench.report.analysis.evidence import verdict_of
 from rankbench.report.render.labels import data_title, place_headings
@@ -48,8 +50,8 @@ def reproduction(study: Study, row: Row) -> Reproduction:
     spread = stdev(values) if len(values) > 1 else nan
     mean = found.mean if found else None
     error, freedom = (mean.error, mean.freedom) if mean else (spread / sqrt(len(values)), len(values) - 1)
-    digits = max(len(str(entry.value).partition(".")[2]) for entry in study.experiment.published
-                 if entry.metric == row.metric)  # fmt: skip
+    alike = (entry.value for entry in study.experiment.published if entry.metric == row.metric)
+    digits = max(len(np.format_float_positional(value, trim="0").partition(".")[2]) for value in alike)  # of 2e-05: 5
     # A paper's number with a spread has as many repetitions as its experiment here; one without is one draw.
     repetitions = study.experiment.repetitions if row.published_sd is not None else 1
     printed = Printed(row.published, digits, row.published_sd, repetitions)
@@ -151,7 +153,6 @@ def score_sheet(scores: Sequence[Score]) -> Sheet:
         headings=("paper", *(_HEADINGS[name] for name in shown)),
         numeric=(False, *(True for _ in shown)),
         lines=tuple((score.paper, *(str(getattr(score, name)) for name in shown)) for score in scores),
-        best=frozenset(),
     )
 
 

@@ -60,6 +60,11 @@ def test_each_published_number_has_a_line_with_difference_interval_and_verdict(s
     assert table.best == {(1, 4)} and table.solvers == ("global[lam=10]", "sgd[rank=2]")
 
 
+def test_a_published_number_that_is_written_with_an_exponent_is_rounded_at_its_last_digit(study):
+    line = published_sheet(study(numbers=(2e-05, 3e-05))).lines[0]
+    assert line[7] == "higher" and float(line[6].removeprefix("up to ")) < 0.3
+
+
 def test_what_cannot_be_judged_says_why(study):
     assert {line[7] for line in published_sheet(study(full=False)).lines} == {"smaller size"}
     assert {line[7] for line in published_sheet(study(on=Pattern("ml-1m"))).lines} == {"other data than MovieLens 1M"}
