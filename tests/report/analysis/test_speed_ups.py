@@ -76,6 +76,17 @@ def test_a_published_speed_up_stands_beside_the_measured_one_of_as_many_threads(
     assert (line.owner, line.x, line.y) == ("SGD", (3,), (2.0,))
 
 
+def test_a_published_speed_up_of_a_solver_without_a_measured_one_is_not_drawn(tmp_path):
+    numbers = tuple(Published(Pattern(name), "speed-up", 2.0, threads=3) for name in ("sgd", "global"))
+    run = prepared(tmp_path, tiny(threads=(1, 3), figure=Figure("speedup"), metrics=("ndcg@5",), published=numbers))
+    run.open()
+    for cell in run.plan.cells:
+        run.keep(result_of(cell, contended=cell.solver.name == "global"), {})
+    drawn = drawing(run.study())
+    draw(drawn, tmp_path, "tiny")
+    assert [line.owner for line in drawn.panels[0].beside] == ["SGD", "SGD"]  # its bound and its published number
+
+
 def test_a_reference_line_is_drawn_with_the_speed_ups(study):
     (panel,) = drawing(study(curves=(Curve("bound", (1, 3), (1, 2.5)),))).panels
     assert [line.name for line in panel.curves] == ["one per thread", "bound"]

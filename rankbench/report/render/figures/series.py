@@ -49,8 +49,7 @@ class _Question:
 
     def name(self, group: Group) -> str:
         """The name of a group's solver."""
-        names = self.names
-        return names[group.solver.written]
+        return self.names[group.solver.written]
 
     def extended(self, line: Line, x: float, group: Group) -> Line:
         """The line with the group's value at x, if it has one."""
@@ -222,7 +221,7 @@ def _curves(question: _Question) -> list[Panel]:
         Panel(
             title,
             lines := tuple(_curve(question, group) for group in members),
-            tuple(_published(question, zip(members, (line.x[-1:] for line in lines), strict=True))),
+            _published(question, question.label, zip(members, (line.x[-1:] for line in lines), strict=True)),
         )
         for title, members in _by_place(question)
     ]
@@ -261,9 +260,10 @@ def _swept(question: _Question, members: Sequence[Group]) -> Panel:
         lines[name] = question.extended(lines.get(name, Line(name)), setting_of(group, figure.x), group)
     curves = _reference_lines(question, members) if question.label == own_metric(study) else ()
     parts = [setting_label(study, key, setting_of(members[0], key)) for key in figure.by]
-    found = _published(question, ((group, (setting_of(group, figure.x),)) for group in members))
+    places = ((group, (setting_of(group, figure.x),)) for group in members if group.values(question.label))
+    found = _published(question, question.label, places)
     measured = tuple(line.ascending() for line in lines.values())
-    return Panel(capital(", ".join(parts) or _data_of(study, members)), measured, tuple(found), curves, shares="all")
+    return Panel(capital(", ".join(parts) or _data_of(study, members)), measured, found, curves, shares="all")
 
 
 def _data_of(study: Study, members: Sequence[Group]) -> str:
@@ -276,25 +276,24 @@ def _dots(question: _Question) -> list[Panel]:
     """One panel per data set and split; each solver is a point of its own, at its number."""
     panels = []
     for title, members in _by_place(question):
-        places = {group: (float(number),) for number, group in enumerate(members)}
-        lines = tuple(question.extended(Line(question.name(group)), *places[group], group) for group in members)
-        found = _published(question, places.items())
+        named = ((float(number), group, Line(question.name(group))) for number, group in enumerate(members))
+        lines = [question.extended(line, place, group) for place, group, line in named]
+        found = _published(question, question.label, zip(members, (line.x for line in lines), strict=True))
         best = question.best_of(members)
-        panels.append(Panel(title, tuple(line for line in lines if line.x), tuple(found), best=best))
+        panels.append(Panel(title, tuple(line for line in lines if line.x), found, best=best))
     return panels
 
 
-def _published(question: _Question, places: Iterable[tuple[Group, tuple[float, ...]]]) -> list[Line]:
+def _published(question: _Question, label: str, places: Iterable[tuple[Group, tuple[float, ...]]]) -> tuple[Line, ...]:
     """The published and computed numbers for these groups, each at the given x; none where there is no x."""
     found: dict[tuple[str, str], Line] = {}
     for group, x in places:
-        number = beside(question.study, group, question.label)
-        if number and x and group.values(question.label):
+        if x and (number := beside(question.study, group, label)):
             owner, what = question.name(group), _heading(number)
             line = found.get((owner, what), Line(f"{owner}, {what}", owner=owner, what=what))
             sd = number.sd or 0.0
             found[owner, what] = line.at(x[0], number.value, number.value - sd, number.value + sd)
-    return [line.ascending() for line in found.values()]
+    return tuple(line.ascending() for line in found.values())
 
 
 def _heading(number: Beside) -> str:
@@ -317,21 +316,11 @@ def _speed_ups(question: _Question) -> list[Panel]:
                     bounds[name] = known.at(threads, bound)
         counts = tuple(sorted({float(group.threads) for group in members}))
         ideal = Line("one per thread", counts, tuple(x / counts[0] for x in counts), counts, counts)
-        numbers = (*bounds.values(), *_published_speed_ups(question, members))
+        places = ((group, (group.threads,)) for group in members if question.name(group) in lines)
+        numbers = (*bounds.values(), *_published(question, "speed-up", places))
         curves = (ideal, *_reference_lines(question, members))
         panels.append(Panel(title, tuple(lines.values()), numbers, curves, shares=title))
     return panels
-
-
-def _published_speed_ups(question: _Question, members: Sequence[Group]) -> list[Line]:
-    """The published speed-ups of these groups, a line for each solver."""
-    found: dict[str, Line] = {}
-    for group in members:
-        if number := beside(question.study, group, "speed-up"):
-            owner, what = question.name(group), _heading(number)
-            found[owner] = found.get(owner, Line(f"{owner}, {what}", owner=owner, what=what))
-            found[owner] = found[owner].at(group.threads, number.value)
-    return list(found.values())
 
 
 def _reference_lines(question: _Question, members: Sequence[Group]) -> tuple[Line, ...]:
