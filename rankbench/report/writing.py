@@ -4,7 +4,7 @@ What is made of an experiment is kept in the report's folder, and made again onl
 """
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,9 +134,9 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
     """
     study, name = wanted.run.study, wanted.name
     try:
-        _write_tables(study, name, folder)
+        tables = _write_tables(study, name, folder)
         section = Section(study, name, worth_drawing(study), ranks=ranks(study))
-        _draw_figures(section, folder)
+        figures = _draw_figures(section, folder)
         piece = piece_of(section, page)
     except OSError:
         raise
@@ -145,7 +145,7 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
         warn(problem)
         return piece_of(Section(study, name, None, problem), page)
     if not _unreadable(wanted.run.store, study) and _made_of(wanted.run, name, page) == wanted.made_of:
-        pieces.save(folder, Kept(wanted.made_of, pieces.sums(folder, _files(section)), piece))
+        pieces.save(folder, Kept(wanted.made_of, pieces.sums(folder, [*tables, *figures]), piece))
     return piece
 
 
@@ -155,15 +155,18 @@ def _unreadable(store: Store, study: Study) -> bool:
     return any(store.path(cell).exists() for cell in unknown)
 
 
-def _write_tables(study: Study, name: str, folder: Path) -> None:
-    write_text(folder / "tables" / f"{name}.csv", to_csv(rows(study)))
-    write_text(folder / "tables" / f"{name}.tex", to_latex(sheet(study)))
-    if study.trials:
-        packed = gzip.compress(trials_to_csv(trials(study)).encode(), mtime=0)
-        with replacing(folder / "tables" / f"{name}-trials.csv.gz") as partial:
-            partial.write_bytes(packed)
-    for costs in asked_tables(study):
-        write_text(folder / "tables" / f"{name}-{costs.name}.csv", costs.to_csv(study))
+def _write_tables(study: Study, name: str, folder: Path) -> list[str]:
+    """Write an experiment's tables; returns their names in the folder."""
+    texts = {f"tables/{name}.csv": to_csv(rows(study)), f"tables/{name}.tex": to_latex(sheet(study))}
+    texts |= {f"tables/{name}-{asked.name}.csv": asked.to_csv(study) for asked in asked_tables(study)}
+    for file, text in texts.items():
+        write_text(folder / file, text)
+    if not study.trials:
+        return list(texts)
+    packed = f"tables/{name}-trials.csv.gz"
+    with replacing(folder / packed) as partial:
+        partial.write_bytes(gzip.compress(trials_to_csv(trials(study)).encode(), mtime=0))
+    return [*texts, packed]
 
 
 def worth_drawing(study: Study) -> Drawing | None:
@@ -175,27 +178,22 @@ def worth_drawing(study: Study) -> Drawing | None:
     return found if number > _FEW else None
 
 
-def _draw_figures(section: Section, folder: Path) -> None:
+def _draw_figures(section: Section, folder: Path) -> list[str]:
+    """Draw an experiment's figures; returns the names of their files in the folder."""
     from rankbench.report.render.figures.plots import draw  # noqa: PLC0415  matplotlib is slow to import
 
     to, name = folder / "figures", section.name
+    drawn = []
     if section.drawing:
         draw(section.drawing, to, name)
+        drawn.append(name)
     if shown := examples(section.study):
         draw_bases(shown, (), to, f"{name}-basis")
+        drawn.append(f"{name}-basis")
     if section.ranks:
         draw_ranks(section.ranks, to, f"{name}-ranks")
-
-
-def _files(section: Section) -> Iterator[str]:
-    """The files of an experiment's tables and figures, as `_write_tables` and `_draw_figures` write them."""
-    study, name = section.study, section.name
-    tables = [f"{name}.csv", f"{name}.tex", *([f"{name}-trials.csv.gz"] if study.trials else [])]
-    yield from (f"tables/{file}" for file in (*tables, *(f"{name}-{costs.name}.csv" for costs in asked_tables(study))))
-    figures = [name] if section.drawing else []
-    figures += [f"{name}-basis"] if examples(study) else []
-    figures += [f"{name}-ranks"] if section.ranks else []
-    yield from (f"figures/{file}{ending}" for file in figures for ending in (".pdf", ".png"))
+        drawn.append(f"{name}-ranks")
+    return [f"figures/{file}{ending}" for file in drawn for ending in (".pdf", ".png")]
 
 
 def _write_pages(made: Sequence[Piece], folder: Path, page: bool) -> Path:

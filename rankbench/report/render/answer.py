@@ -2,8 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import compress
+from dataclasses import dataclass
 
 from rankbench.core.texts import safe
 from rankbench.experiments.usual_spaces import FLOORS
@@ -51,31 +50,17 @@ def ranking(study: Study) -> list[Standing]:
 
 def answer_sheet(study: Study) -> Sheet:
     """The table of a comparison, from best to worst, narrow enough for a terminal of 80 columns."""
-    lines = ranking(study)
-    labels = metric_labels(study)
+    lines, labels = ranking(study), metric_labels(study)
     first, *others = study.measures
     timed = any(mean_seconds(line.group) is not None for line in lines if line.group.good)
-    headings = ("solver", "chosen", labels[first.label], "95 %", "verdict", *(labels[one.label] for one in others))
-    numeric = (False, False, True, True, False, *(True for _ in others))
-    found = Sheet(
-        headings=(*headings, "seconds") if timed else headings,
-        numeric=(*numeric, True) if timed else numeric,
-        lines=tuple(tuple(_cells(line, others, timed)) for line in lines),
-        best=frozenset((number, 2) for number, line in enumerate(lines) if line.row.bold),
-    )
-    return _of_runs(found) if study.is_judged else found
-
-
-def _of_runs(found: Sheet) -> Sheet:
-    """The table of runs that other tools wrote, of whose settings nothing is known."""
-    shown = [heading != "chosen" for heading in found.headings]
-    first, *others = compress(found.headings, shown)
-    return replace(
-        found,
-        headings=(first.replace("solver", "run"), *others),
-        numeric=tuple(compress(found.numeric, shown)),
-        lines=tuple(tuple(compress(line, shown)) for line in found.lines),
-        best=frozenset((line, column - 1) for line, column in found.best),
+    names = ("run",) if study.is_judged else ("solver", "chosen")  # nothing is known of other tools' settings
+    of_others = (labels[one.label] for one in others)
+    headings = (*names, labels[first.label], "95 %", "verdict", *of_others, *(["seconds"] if timed else []))
+    return Sheet(
+        headings=headings,
+        numeric=tuple(heading not in (*names, "verdict") for heading in headings),
+        lines=tuple(tuple(_cells(line, others, "chosen" in names, timed)) for line in lines),
+        best=frozenset((number, len(names)) for number, line in enumerate(lines) if line.row.bold),
     )
 
 
@@ -160,10 +145,11 @@ def name_of(line: Standing) -> str:
     return line.group.solver.written
 
 
-def _cells(line: Standing, others: list[Measure], timed: bool) -> Iterator[str]:
+def _cells(line: Standing, others: list[Measure], tuned: bool, timed: bool) -> Iterator[str]:
     row = line.row
     yield name_of(line) + (f" {MARK}" if row.weak else "")
-    yield row.chosen.replace("nothing to tune", "")
+    if tuned:
+        yield row.chosen.replace("nothing to tune", "")
     yield "" if row.measured is None else f"{row.measured:.4f}"
     yield "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
     yield line.said
