@@ -200,7 +200,7 @@ def axes_of(monkeypatch, tmp_path):
 
     def of(drawn):
         saved = []
-        monkeypatch.setattr(plots, "save", lambda figure, folder, name: saved.append(figure))
+        monkeypatch.setattr(plots, "save", lambda make, folder, name: saved.append(make()))
         draw(drawn, tmp_path, "x")
         return saved[0].axes
 

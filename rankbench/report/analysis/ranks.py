@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
@@ -134,13 +135,9 @@ def _alike(solvers: Sequence[str], same: Sequence[Sequence[bool]]) -> tuple[tupl
 
 def draw_ranks(found: Ranks, folder: Path, name: str) -> None:
     """Write name.pdf and name.png: the critical-difference diagram."""
-    import matplotlib  # noqa: PLC0415  slow to import
+    from rankbench.report.render.figures.plots import save  # noqa: PLC0415  matplotlib is slow to import
 
-    from rankbench.report.render.figures.looks import style  # noqa: PLC0415
-    from rankbench.report.render.figures.plots import save  # noqa: PLC0415
-
-    with matplotlib.rc_context(style()):
-        save(diagram(found), folder, name)
+    save(partial(diagram, found), folder, name)
 
 
 def ranks_svg(found: Ranks) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +71,9 @@ def described(basis: Basis) -> Iterator[str]:
 
 def draw_bases(sheet: Sequence[Basis], columns: Sequence[int], folder: Path, name: str) -> None:
     """Write name.pdf and name.png: a row for each basis, in it a panel for each function with these numbers."""
-    import matplotlib  # noqa: PLC0415  slow to import
+    from rankbench.report.render.figures.plots import save  # noqa: PLC0415  matplotlib is slow to import
 
-    from rankbench.report.render.figures.looks import style  # noqa: PLC0415
-    from rankbench.report.render.figures.plots import save  # noqa: PLC0415
-
-    with matplotlib.rc_context(style()):
-        save(figure_of_bases(sheet, columns), folder, name)
+    save(partial(figure_of_bases, sheet, columns), folder, name)
 
 
 def figure_of_bases(sheet: Sequence[Basis], columns: Sequence[int]) -> "Figure":

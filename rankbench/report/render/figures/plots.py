@@ -3,8 +3,9 @@
 Lines differ in colour, marker and dashes, so that they can be told apart in grey. Equal results give equal files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import log10
 from pathlib import Path
 from textwrap import fill
@@ -17,7 +18,6 @@ matplotlib.use("Agg")
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -37,16 +37,17 @@ _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share 
 
 def draw(drawing: Drawing, folder: Path, name: str) -> None:
     """Draw a figure and write name.pdf and name.png, without dates, so that equal results give equal files."""
+    save(partial(figure_of, drawing), folder, name)
+
+
+def save(make: Callable[[], Figure], folder: Path, name: str) -> None:
+    """Write the figure that `make` draws as PDF and as PNG of 128 colours, a third of the bytes; without dates."""
     with matplotlib.rc_context(style()):
-        save(figure_of(drawing), folder, name)
-
-
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PDF and as PNG of 128 colours, which takes a third of the bytes; without dates."""
-    lay_out(figure)
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
+        figure = make()
+        lay_out(figure)
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     picture.quantize(_TONES, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(folder / f"{name}.png")
 
@@ -168,16 +169,15 @@ def _draw_lines(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, 
         axis.plot(x, line.y, color=look.colour, ls=look.dashes, marker=look.marker, label=line.name, zorder=3)
         if banded and line.spreads:
             axis.fill_between(x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
-        elif line.spreads:
-            _whiskers(axis, replace(line, x=x), look.colour, across=False)
+        else:
+            _whiskers(axis, replace(line, x=x), look.colour)
     for line in panel.beside:
         look = Look(looks[line.owner])
         x = apart.of(line) if apart else line.x
         dashes = "" if drawing.kind == "speedup" else look.dashes
         marker = BAR if line.is_bound else DIAMOND
         axis.plot(x, line.y, color=look.colour, ls=dashes, lw=0.7, label=line.name, **marker)
-        if line.spreads:
-            _whiskers(axis, replace(line, x=x), look.colour, across=False)
+        _whiskers(axis, replace(line, x=x), look.colour)
 
 
 def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, int]) -> None:
@@ -189,14 +189,12 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     for line in panel.lines:
         look = Look(looks[line.name])
         axis.plot(line.y, line.x, color=look.colour, ls="", marker=look.marker, label=line.name)
-        if line.spreads:
-            _whiskers(axis, line, look.colour, across=True)
+        _whiskers(axis, line, look.colour, across=True)
     for line in panel.beside:
         look = Look(looks[line.owner])
         x = tuple(place + 0.28 for place in line.x)
         axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **DIAMOND)
-        if line.spreads:
-            _whiskers(axis, replace(line, x=x), look.colour, across=True)
+        _whiskers(axis, replace(line, x=x), look.colour, across=True)
     places = [line.x[0] for line in panel.lines]
     axis.set_yticks(places, [fill(line.name, 28) for line in panel.lines])
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
@@ -205,12 +203,12 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
     set_ticks(axis.xaxis, drawing.log_y, (5, 3, 1)[narrow])
 
 
-def _whiskers(axis: Axes, line: Line, colour: str, across: bool) -> ErrorbarContainer:
-    """The intervals of a line without caps, upwards or across."""
-    ends = [line.below, line.above]
-    if across:
-        return axis.errorbar(line.y, line.x, xerr=ends, fmt="none", ecolor=colour, elinewidth=0.9)
-    return axis.errorbar(line.x, line.y, yerr=ends, fmt="none", ecolor=colour, elinewidth=0.9)
+def _whiskers(axis: Axes, line: Line, colour: str, across: bool = False) -> None:
+    """Draw the intervals of a line without caps, upwards or across; nothing where it has no spread."""
+    if line.spreads:
+        x, y = (line.y, line.x) if across else (line.x, line.y)
+        ends: Any = {"xerr" if across else "yerr": [line.below, line.above]}
+        axis.errorbar(x, y, **ends, fmt="none", ecolor=colour, elinewidth=0.9)
 
 
 class _Apart:
