@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -61,29 +61,30 @@ def ranks(study: Study) -> Ranks | None:
     """The ranking by the metric of the experiment's figure; None unless there are five data sets or more.
 
     Data sets that differ only in the settings on the axis or in the panels of the figure count once, as do splits:
-    their values are averaged. A data set counts if every solver has a value on it.
+    their values are averaged, where every solver has one. A data set without such values does not count.
     """
     figure = study.experiment.figure
     measure = next((one for one in study.measures if one.label == figure.metric), study.measures[0])
     names = solver_labels(study)
     swept = (figure.x, *figure.by) if figure.kind in ("sweep", "growth") else ()
-    found: dict[tuple[object, ...], dict[str, list[Group]]] = {}
+    solvers = list(dict.fromkeys(names[group.solver.written] for group in study.groups))
+    found: dict[tuple[object, ...], dict[object, dict[str, Group]]] = {}
     for group in study.groups:
-        fixed = tuple((key, value) for key, value in group.data.settings if key not in swept)
-        own = found.setdefault((group.data.base, fixed), {})
-        own.setdefault(names[group.solver.written], []).append(group)
-    solvers = list(dict.fromkeys(name for own in found.values() for name in own))
-    table = {key: {name: _mean(own.get(name, ()), measure.label) for name in solvers} for key, own in found.items()}
-    whole = [key for key, means in table.items() if not any(map(isnan, means.values()))]
+        if group.values(measure.label):
+            fixed = tuple((key, value) for key, value in group.data.settings if key not in swept)
+            places = found.setdefault((group.data.base, fixed), {})
+            places.setdefault((group.place.identity, group.threads), {})[names[group.solver.written]] = group
+    shared = ([own for own in places.values() if len(own) == len(solvers)] for places in found.values())
+    whole = [places for places in shared if places]
     if len(whole) < _FEWEST or len(solvers) < 2:
         return None
-    values = np.array([[table[key][name] for key in whole] for name in solvers])
-    return _ranked(study, measure, solvers, values, [found[key] for key in whole])
+    values = np.array([[_mean(places, name, measure.label) for places in whole] for name in solvers])
+    return _ranked(study, measure, solvers, values, whole)
 
 
-def _ranked(study: Study, measure: Measure, solvers: list[str], values: Floats, places: list[dict[str, list[Group]]]
+def _ranked(study: Study, measure: Measure, solvers: list[str], values: Floats, whole: list[list[dict[str, Group]]]
             ) -> Ranks:  # fmt: skip
-    """The ranks of solvers x data sets."""
+    """The ranks of solvers x data sets, of each of which `whole` has the groups of the solvers in every place."""
     from rankbench.statistics.over_data import LEVEL, on_new_data, over_data  # noqa: PLC0415  slow to import
 
     tested = over_data(values, measure.better)
@@ -93,30 +94,29 @@ def _ranked(study: Study, measure: Measure, solvers: list[str], values: Floats, 
     chances = []
     for other in order[1:]:
         apart = measure.sign * (values[best] - values[other])
-        errors = [_error(study, measure, own[solvers[best]], own[solvers[other]]) for own in places]
+        errors = [_error(study, measure, places, (solvers[best], solvers[other])) for places in whole]
         new = on_new_data(apart.tolist(), errors)
         chances.append((new.chance, new.chance_low, new.chance_high))
     names = tuple(solvers[place] for place in order)
     same = [[likely[one][other] >= LEVEL for other in order] for one in order]
     metric = metric_labels(study)[measure.label]
-    return Ranks(metric, measure.better, len(places), names, tuple(average[place] for place in order),
+    return Ranks(metric, measure.better, len(whole), names, tuple(average[place] for place in order),
                  _alike(names, same), tested.reason, tuple(chances))  # fmt: skip
 
 
-def _mean(groups: Iterable[Group], label: str) -> float:
-    """The mean over the repetitions of all these groups; NaN without a value."""
-    values = [value for group in groups for value in group.values(label)]
-    return fmean(values) if values else nan
+def _mean(places: Iterable[dict[str, Group]], solver: str, label: str) -> float:
+    """The mean of a solver over the repetitions in all these places."""
+    return fmean(value for own in places for value in own[solver].values(label))
 
 
-def _error(study: Study, measure: Measure, one: list[Group], other: list[Group]) -> float:
+def _error(study: Study, measure: Measure, places: Iterable[dict[str, Group]], pair: tuple[str, str]) -> float:
     """The standard error of the difference of two solvers on one data set; 0 where nothing is known of its users."""
     found = []
-    for group, match in zip(one, other, strict=False):
-        own = [samples(study, each).get(measure.label) for each in (group, match)]
+    for groups in places:
+        own = [samples(study, groups[name]).get(measure.label) for name in pair]
         if own[0] and own[1]:
-            pair = between({0: own[0], 1: own[1]}, measure.better, limits=limits_of(measure))
-            found.append(pair[1, 0].difference.error)
+            decided = between({0: own[0], 1: own[1]}, measure.better, limits=limits_of(measure))
+            found.append(decided[1, 0].difference.error)
     known = [error for error in found if not isnan(error)]
     return fmean(known) if known else 0.0
 

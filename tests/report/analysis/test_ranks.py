@@ -1,5 +1,7 @@
 """Average ranks over data sets and their critical-difference diagram, on the example of Demsar (2006)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import made_up, prepared, rankbench, silent, store_in, tiny
@@ -113,3 +115,20 @@ def test_values_of_users_say_how_surely_ranks_hold_on_new_data(tmp_path):
         store_in(tmp_path).save(result, {one.label: result.value(one.label) + noise for one in result.cell.measures})
     found = ranks(of_folder(ResultsFolder(tmp_path, silent), "tiny")).chances
     assert found != without and all(low <= chance <= high for chance, low, high in found)
+
+
+def test_solvers_are_compared_where_both_were_planned(tmp_path):
+    data = tuple(f"low-rank[users={users},items={items},per_user=20]" for items in range(30, 35) for users in (20, 30))
+    figure = Figure("sweep", x="users", metric="ndcg@5")
+    run = prepared(tmp_path, tiny(data=data, solvers=("sgd", "global"), repetitions=1, figure=figure))
+    run.open()
+    for number, cell in enumerate(run.plan.cells):
+        users = cell.place.data.setting("users")
+        level = (0.9 if users == 20 else 0.3) if cell.solver.name == "sgd" else 0.5
+        noise = 0.1 * np.random.default_rng(number).standard_normal(users)
+        run.keep(made_up(cell, level, counted=()), {one.label: level + noise for one in cell.measures})
+    study = run.study()
+    kept = [cell for cell in run.plan.planned
+            if cell.solver.name == "sgd" or cell.place.data.setting("users") == 30]  # fmt: skip
+    found = ranks(replace(study, plan=replace(study.plan, planned=tuple(kept))))
+    assert found.solvers == ("Global ranking", "SGD") and found.ranks == (1.0, 2.0)
