@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 _COVERED = 0.975  # of Student's distribution, at the upper end of a 95 % interval
 _FEWEST = 3  # measurements for an interval; of two it would have 12.7 standard errors on each side, which says nothing
 
-UNKNOWN = (None, None, None)  # in place of the three columns of an `Ends`
+UNKNOWN = ("", "", "")  # in place of the three columns of an `Ends`
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Ends:
         return self.high < inf
 
     @property
-    def columns(self) -> tuple[float, float | None, float | None]:
-        """The value and the ends of the interval for three columns of CSV, None where there is none."""
-        return (self.value, self.low, self.high) if self.bounded else (self.value, None, None)
+    def columns(self) -> tuple[float | str, float | str, float | str]:
+        """The value and the ends of the interval for three columns of CSV, with empty texts where there is none."""
+        return (self.value, self.low, self.high) if self.bounded else (self.value, "", "")
 
     def excludes(self, low: float, high: float) -> bool:
         """Whether no value from low to high lies in the interval."""

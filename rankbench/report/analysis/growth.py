@@ -59,17 +59,17 @@ class Course:
 
 
 def courses(study: Study) -> list[Course]:
-    """The course of every solver that ended well, in the order of the experiment."""
+    """The course of every solver that ended well and has a place on the axis, in the order of the experiment."""
     axis = axis_of(study)
     names = _line_names(study, axis)
     found: dict[tuple[str, str], list[Group]] = {}
     for group in study.groups:
-        if group.good and not (axis.name == THREADS and _beyond_cores(group)):
+        if group.good and axis.holds(group) and not (axis.name == THREADS and _beyond_cores(group)):
             where = f"{axis.without(group.data, 'data')} {axis.without(group.split, 'split')}"
             found.setdefault((where, names[group.solver.written]), []).append(group)
-    placed = {line: _ascending(members, axis) for line, members in found.items()}
+    placed = {line: sorted(members, key=axis.place) for line, members in found.items()}
     return [
-        _course(study, (name, _named(study, members[0][1]) or where), members)
+        _course(study, (name, _named(study, members[0]) or where), axis, members)
         for (where, name), members in placed.items()
     ]
 
@@ -85,6 +85,10 @@ class Axis:
 
     name: str
     part: str  # whose setting it is: data, split or solver; empty for threads
+
+    def holds(self, group: Group) -> bool:
+        """Whether a group has a number on the axis."""
+        return not self.part or type(getattr(group, self.part).setting(self.name)) in (int, float)
 
     def place(self, group: Group) -> float:
         """Where a group lies on the axis."""
@@ -119,11 +123,6 @@ def _line_names(study: Study, axis: Axis) -> Mapping[str, str]:
     return {text: found[short] for text, short in texts.items()}
 
 
-def _ascending(members: Iterable[Group], axis: Axis) -> list[tuple[float, Group]]:
-    """The groups with their places on the axis, in their order."""
-    return sorted(((axis.place(group), group) for group in members), key=lambda placed: placed[0])
-
-
 def _off_axis(named: Named, axis: str) -> Named:
     """The name without the setting on the axis, so that the names of all sizes are the same."""
     given = tuple((key, value) for key, value in named.given if key != axis)
@@ -135,14 +134,14 @@ def _beyond_cores(group: Group) -> bool:
     return any(result.machine.usable_cores < group.threads for result in group.good)
 
 
-def _course(study: Study, names: tuple[str, str], placed: list[tuple[float, Group]]) -> Course:
-    ordered = [group for _, group in placed]
+def _course(study: Study, names: tuple[str, str], axis: Axis, ordered: list[Group]) -> Course:
+    """The course through these groups, which are in their order along the axis."""
     results = [result for group in ordered for result in group.good]
     alike = len({result.machine.fingerprint for result in results}) == 1
     return Course(
         *names,
         ordered[0].solver,
-        tuple(place for place, _ in placed),
+        tuple(map(axis.place, ordered)),
         tuple(_seconds(group.good) if alike else () for group in ordered),
         tuple(tuple(one.peak_mb for one in group.good if one.peak_mb is not None) for group in ordered),
         any(result.disturbed for result in results),
@@ -193,8 +192,8 @@ def _csv_line(study: Study, course: Course) -> tuple[object, ...]:
     about = (study.name, study.experiment.figure.x, course.where, course.solver.name)
     ends = (course.sizes[0], course.sizes[-1], len(course.sizes))
     time, space = (found.columns if found else UNKNOWN for found in (course.time, course.memory))
-    seconds = (*time, *((theory and theory.seconds) or (None, None)))
-    memory = (*space, *((theory and theory.memory) or (None, None)))
+    seconds = (*time, *((theory and theory.seconds) or ("", "")))
+    memory = (*space, *((theory and theory.memory) or ("", "")))
     return (*about, *ends, *seconds, *memory, course.disturbed, theory.why if theory else "")
 
 

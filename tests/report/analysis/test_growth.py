@@ -25,6 +25,7 @@ from rankbench.report.outline import outline
 from rankbench.report.render.figures.plots import draw
 from rankbench.report.render.figures.series import drawing, drawings
 from rankbench.report.render.page import page
+from rankbench.report.render.tables import sheet
 from rankbench.report.sections import Section
 from rankbench.report.study import study as stored
 from rankbench.report.writing import worth_drawing, write_report
@@ -344,3 +345,11 @@ def test_what_was_found_is_a_difference_from_the_theory(study, tmp_path):
     pages = [path.read_text() for path in (tmp_path / "report").glob("*.md")]
     assert any("Differences from the theory:\n\n- Set-up hides the growth." in text for text in pages)
     assert "<h4>Differences from the theory</h4>" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_solver_without_the_setting_on_the_axis_is_in_the_table_alone(study):
+    solvers = ("sgd[rank=2]", "sgd[rank=4]", "global")
+    found = study(lambda cell: (cell.solver.setting("rank", 1), 60.0), solvers=solvers, data=(of_users(20),),
+                  figure=Figure("growth", x="rank"), growth=())  # fmt: skip
+    assert [(course.name, course.sizes) for course in courses(found)] == [("SGD", (2.0, 4.0))]
+    assert len(sheet(found).lines) == 3 and len(exponent_sheet(found).lines) == 1
