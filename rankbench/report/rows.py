@@ -11,7 +11,7 @@ from rankbench.names.grammar import written
 from rankbench.records.cells import Skip
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis import strength
-from rankbench.report.analysis.evidence import GroupKey, key_of, verdict_of
+from rankbench.report.analysis.evidence import key_of, verdict_of
 from rankbench.report.analysis.published import (
     Beside,
     beside,
@@ -187,13 +187,12 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
     decision = found.decision
     signs = {measure.label: measure.sign for measure in study.measures}
     apart = decision.difference.times(signs[label])
-    rival = _name_of(study, group, found.rival)
-    sides = (key_of(group), group.solver.written), (_key(found.rival), rival)
-    word, why = strength.fair(study, decision.word, *sides)
+    rival = _rival_of(study, group, found.rival)
+    word, why = strength.fair(study, decision.word, (key_of(group), group.solver.written), rival)
     return replace(
         row,
         verdict=word,
-        rival=rival,
+        rival=rival[1],
         difference=_finite(apart.mean),
         difference_low=_finite(apart.low),
         difference_high=_finite(apart.high),
@@ -209,15 +208,10 @@ def _with_verdict(row: Row, study: Study, group: Group, label: str) -> Row:
     )
 
 
-def _name_of(study: Study, beside: Group, key: object) -> str:
-    """The name of the solver with this key in the same place."""
+def _rival_of(study: Study, beside: Group, key: object) -> strength.Side:
+    """The solver with this key in the same place: its key and its name; both are empty without one."""
     here = (group for group in study.groups if group.place.identity == beside.place.identity)
-    return next((group.solver.written for group in here if key_of(group) == key), "")
-
-
-def _key(rival: object) -> GroupKey:
-    """The key of a rival; empty without one."""
-    return rival if isinstance(rival, tuple) else ()
+    return next(((key_of(group), group.solver.written) for group in here if key_of(group) == key), ((), ""))
 
 
 def _finite(value: float) -> float | None:

@@ -85,12 +85,8 @@ def _named(found: Sequence[StoredRun]) -> dict[str, StoredRun]:
 
 
 def _wanted(run: StoredRun, name: str, folder: Path, page: bool) -> _Wanted:
-    made_of = _made_of(run, name, page)
+    made_of = pieces.digest(run.store, run.plan, name, page)
     return _Wanted(run, name, made_of, pieces.load(folder, name, made_of))
-
-
-def _made_of(run: StoredRun, name: str, page: bool) -> str:
-    return pieces.digest(run.store, run.plan, name, page)
 
 
 def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None:
@@ -132,7 +128,7 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
 
     An error here is reported and does not stop the other experiments.
     """
-    study, name = wanted.run.study, wanted.name
+    store, study, name = wanted.run.store, wanted.run.study, wanted.name
     try:
         tables = _write_tables(study, name, folder)
         section = Section(study, name, worth_drawing(study), ranks=ranks(study))
@@ -144,7 +140,7 @@ def _made(wanted: _Wanted, folder: Path, warn: Warn, page: bool) -> Piece:
         problem = f"{name} cannot be shown whole: {error_text(error)}"
         warn(problem)
         return piece_of(Section(study, name, None, problem), page)
-    if not _unreadable(wanted.run.store, study) and _made_of(wanted.run, name, page) == wanted.made_of:
+    if not _unreadable(store, study) and pieces.digest(store, wanted.run.plan, name, page) == wanted.made_of:
         pieces.save(folder, Kept(wanted.made_of, pieces.sums(folder, [*tables, *figures]), piece))
     return piece
 

@@ -44,21 +44,21 @@ def verdicts(samples: Mapping[Key, Sample], better: str, margin: float | None = 
     Solvers are compared on the repetitions that most of them have; those with others are open.
     """
     known, shared = _with_values(samples), compared_on(samples)
+    if not known:
+        return {}
     whole = [name for name, sample in known.items() if set(shared) <= set(sample.repetitions)]
     values, weights = _stacked([known[name].only(shared) for name in whole])
-    found = ranked(values, better, margin, weights, limits) if whole else None
-    decisions = dict(zip(whole, found.decisions, strict=True)) if found else {}
-    compared = found is not None and len(whole) > min(
-        1, len(known) - 1
-    )  # one beside others that lack a repetition is not
-    first = dict(zip(whole, found.first, strict=True)) if found and compared else {}
-    tiers = {whole[place]: number for number, tier in enumerate(found.tiers if found else (), 1) for place in tier}
+    found = ranked(values, better, margin, weights, limits)
+    decisions = dict(zip(whole, found.decisions, strict=True))
+    compared = len(whole) > min(1, len(known) - 1)  # one beside others that lack a repetition is not
+    first = dict(zip(whole, found.first, strict=True)) if compared else {}
+    tiers = {whole[place]: number for number, tier in enumerate(found.tiers, 1) for place in tier}
     return {
         name: Verdict(
             mean_of_users(samples[name].values, samples[name].weights, limits),
             (decision := decisions.get(name) or undecided(_lacking(sample, shared), margin or 0.0)),
             whole[decision.rival] if decision.rival >= 0 else None,
-            best=found is not None and found.best >= 0 and name == whole[found.best],
+            best=found.best >= 0 and name == whole[found.best],
             alone=len(known) < 2,
             first=first.get(name, (nan, 0.0, 1.0)),
             tier=tiers.get(name, 0),

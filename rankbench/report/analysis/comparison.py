@@ -68,7 +68,7 @@ def within(study: Study, margin: float | None = None) -> list[Comparison]:
     for here in by_place(study.groups).values():
         members = [(group, samples(study, group)) for group in here]
         for measure in study.measures:
-            known = {key_of(group): (group, _name(group), own[measure.label]) for group, own in members
+            known = {key_of(group): (group, group.solver.written, own[measure.label]) for group, own in members
                      if measure.label in own}  # fmt: skip
             if len(known) > 1:
                 own = {key: sample for key, (_, _, sample) in known.items()}
@@ -103,8 +103,8 @@ def between(one: Study, other: Study, names: tuple[str, str], margin: float | No
         label = measure.label
         for place in dict.fromkeys(group.place.identity for group, *_ in pairs):
             here = [
-                ((group, f"{_name(group)} in {names[0]}", own[label]),
-                 (match, f"{_name(match)} in {names[1]}", other_own[label]))
+                ((group, f"{group.solver.written} in {names[0]}", own[label]),
+                 (match, f"{match.solver.written} in {names[1]}", other_own[label]))
                 for group, match, own, other_own in pairs
                 if group.place.identity == place and label in own and label in other_own
             ]  # fmt: skip
@@ -159,10 +159,6 @@ def p_text(p: float) -> str:
 def to_csv(found: Iterable[Comparison]) -> str:
     """One row per comparison, with all digits."""
     return csv_text(COLUMNS, (one.record.values() for one in found))
-
-
-def _name(group: Group) -> str:
-    return group.solver.written
 
 
 def _compared(study: Study, measure: Measure, pairs: Sequence[tuple[Side, Side]], found: Sequence[Decision]

@@ -38,7 +38,8 @@ def split_by_rivals(solvers: Sequence[Named], rivals: Sequence[Rivals]) -> list[
     """The solvers in families of those that an experiment names as rivals, directly or by way of others."""
     parts = [[solver] for solver in solvers]
     for pair in rivals:
-        met = [part for part in parts if any(_is_one_of(pair, solver) for solver in part)]
+        patterns = (pair.ours, pair.peer)
+        met = [part for part in parts if any(solver.fits(pattern) for solver in part for pattern in patterns)]
         if len(met) > 1:
             joined = sorted((solver for part in met for solver in part), key=solvers.index)
             parts = sorted(
@@ -46,10 +47,6 @@ def split_by_rivals(solvers: Sequence[Named], rivals: Sequence[Rivals]) -> list[
             )
     titles = ((class_title(part[0]) + (" and its rivals" if len(part) > 1 else ""), part) for part in parts)
     return list(titles)
-
-
-def _is_one_of(pair: Rivals, solver: Named) -> bool:
-    return any(solver.fits(pattern) for pattern in (pair.ours, pair.peer))
 
 
 def split_by_input(solvers: Sequence[Named]) -> list[Family]:

@@ -35,7 +35,11 @@ class Beside:
 def beside(study: Study, group: Group, label: str) -> Beside | None:
     """The reference number for a group's metric, speed-up or seconds, or None; lookalike data never has one."""
     entry = _entry(study, group, label)
-    return _beside(entry, group) if entry else None
+    if entry is None:
+        return None
+    elsewhere = entry.on is not None and not group.data.fits(entry.on)
+    on = str(entry.on) if elsewhere else group.data.written
+    return Beside(entry.value, entry.sd, on, elsewhere, entry.computed, entry.remark)
 
 
 def _entry(study: Study, group: Group, label: str) -> Published | None:
@@ -103,9 +107,3 @@ def joined_settings(group: Group) -> Mapping[str, object]:
 def joined(values: list[Any]) -> Any:
     """The common value of all repetitions, or the values joined as `10|30|10` if they differ."""
     return values[0] if all(value == values[0] for value in values) else "|".join(map(written, values))
-
-
-def _beside(entry: Published, group: Group) -> Beside:
-    elsewhere = entry.on is not None and not group.data.fits(entry.on)
-    on = str(entry.on) if elsewhere else group.data.written
-    return Beside(entry.value, entry.sd, on, elsewhere, entry.computed, entry.remark)

@@ -120,7 +120,7 @@ def rivals_to_csv(study: Study) -> str:
 def _csv_line(study: Study, one: Match) -> tuple[object, ...]:
     sides = (one.ours, one.peer)
     values = (end for side in sides for end in (mean_of(side.values).columns if side.values else UNKNOWN))
-    seconds = (mean_of(side.seconds).value if side.seconds else None for side in sides)
+    seconds = (mean_of(side.seconds).value if side.seconds else "" for side in sides)
     ratios = (end for found in (one.ratios, one.equal) for end in (ratio_of(found).columns if found else UNKNOWN))
     about = (study.name, one.where, one.ours.name, one.peer.name, one.metric, len(one.ratios))
     return (*about, *values, *seconds, *ratios, one.disturbed, one.left_out)

@@ -107,7 +107,8 @@ def _weaknesses(study: Study, group: Group, trials: Mapping[int, list[Entry]]) -
     """Everything that keeps a group from being certified."""
     if missing := untuned(group.solver, group.tuned):
         yield f"{' and '.join(missing)} {'was' if len(missing) == 1 else 'were'} not tuned"
-    searches = [Search(_ended(trials.get(_searched(study, result), [])), result) for result in group.good]
+    ended = {number: tuple(entry.result for entry in own if entry.result) for number, own in trials.items()}
+    searches = [Search(ended.get(_searched(study, result), ()), result) for result in group.good]
     entries = [entry for own in trials.values() for entry in own if entry.result]
     if failed := sum(entry.good is None for entry in entries):
         yield f"{failed} of {len(entries)} trials did not end well"
@@ -124,10 +125,6 @@ def _searched(study: Study, result: Result) -> int:
     """The repetition whose trials chose the settings of a result."""
     tune = study.experiment.tune
     return 0 if tune is not None and tune.per == "split" else result.cell.place.repetition
-
-
-def _ended(entries: Sequence[Entry]) -> tuple[Result, ...]:
-    return tuple(entry.result for entry in entries if entry.result)
 
 
 def _of_settings(group: Group, searches: Sequence[Search]) -> Iterator[str]:

@@ -34,7 +34,7 @@ def facts(study: Study) -> list[Fact]:
         Fact("wall time", (_wall_time(study),)),
         Fact("time of all cells", (_time(study),)),
         Fact("seed", (str(study.seed),)),
-        Fact("repetitions", (_repetitions(study),)),
+        Fact("repetitions", (str(len({entry.cell.place.repetition for entry in study.entries})),)),
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
         Fact("held-out pairs", tuple(_pairs(study))),
@@ -70,10 +70,6 @@ def _time(study: Study) -> str:
         return ""
     of_trials = f" and {spelled(sum(trials))} for {len(trials)} trials" if trials else ""
     return f"{spelled(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {spelled(max(cells + trials))}"
-
-
-def _repetitions(study: Study) -> str:
-    return str(len({entry.cell.place.repetition for entry in study.entries}))
 
 
 def _budget(budget: Budget) -> str:

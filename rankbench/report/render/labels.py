@@ -88,21 +88,20 @@ _OF_METRICS = {  # how a metric's setting with a value is said
 
 def solver_labels(study: Study) -> Mapping[str, str]:
     """The name of each solver of the study, by its text as written; no two solvers share a name."""
-    found = {entry.cell.solver.written: entry.cell.solver for entry in study.entries}
-    found |= {skip.solver.written: skip.solver for skip in study.skips if skip.solver}
-    return _labels(found.values(), study.experiment.names.solvers)
+    skipped = (skip.solver for skip in study.skips if skip.solver)
+    return _labels([*(entry.cell.solver for entry in study.entries), *skipped], study.experiment.names.solvers)
 
 
 def data_labels(study: Study) -> Mapping[str, str]:
     """The name of each data set of the study, by its text as written."""
     parts = (*(entry.cell.place.data for entry in study.entries), *(skip.data for skip in study.skips))
-    return _labels({one.written: one for one in parts}.values(), study.experiment.names.data)
+    return _labels(parts, study.experiment.names.data)
 
 
 def split_labels(study: Study) -> Mapping[str, str]:
     """The name of each split of the study, by its text as written."""
-    found = {entry.cell.place.split.written: entry.cell.place.split for entry in study.entries}
-    return _labels(found.values(), study.experiment.names.splits, _split_name)
+    splits = (entry.cell.place.split for entry in study.entries)
+    return _labels(splits, study.experiment.names.splits, _split_name)
 
 
 def place_text(study: Study, place: DataSplit) -> str:
@@ -185,9 +184,8 @@ def class_title(named: Named) -> str:
 
 def _labels(found: Iterable[Named], given: Mapping[str, str], name: _Naming | None = None) -> Mapping[str, str]:
     """The given or generated name of each, by its text as written."""
-    every = list(found)
-    make = name or _name
-    return _distinct({one.written: given.get(one.written) or make(one, every) for one in every})
+    every, make = {one.written: one for one in found}, name or _name
+    return _distinct({text: given.get(text) or make(one, every.values()) for text, one in every.items()})
 
 
 def _distinct(labels: Mapping[str, str]) -> Mapping[str, str]:

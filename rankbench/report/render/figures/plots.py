@@ -262,17 +262,14 @@ def _break(axes: Sequence[Axes], panel: Panel, dots: bool) -> None:
     if dots:
         for text in (first.xaxis.label, first.title):  # in the middle of both
             text.set_x(1.02)
-        second.set_xlabel("")
         second.tick_params(axis="y", labelleft=False)
         second.spines[["left"]].set_visible(False)
-        first.plot([1], [0], transform=first.transAxes, clip_on=False, **mark)
-        second.plot([0], [0], transform=second.transAxes, clip_on=False, **mark)
-        return
-    second.tick_params(axis="x", labelbottom=False, length=0)
-    second.spines[["bottom"]].set_visible(False)
+    else:
+        second.tick_params(axis="x", labelbottom=False, length=0)
+        second.spines[["bottom"]].set_visible(False)
     second.set_xlabel("")
-    first.plot([0], [1], transform=first.transAxes, clip_on=False, **mark)
-    second.plot([0], [0], transform=second.transAxes, clip_on=False, **mark)
+    for axis, (x, y) in ((first, (1, 0) if dots else (0, 1)), (second, (0, 0))):
+        axis.plot([x], [y], transform=axis.transAxes, clip_on=False, **mark)
 
 
 def _name_once(panels: Sequence[Panel], cells: Sequence[list[Axes]], columns: int) -> None:

@@ -130,9 +130,8 @@ def _by_metric(study: Study, label: str) -> Drawing | None:
     better = next((measure.better for measure in study.measures if measure.label == label), "higher")
     if wanted.kind in ("sweep", "bars"):
         panels = [replace(panel, gap=_gap(panel)) for panel in panels]
-    broken = any(panel.gap for panel in panels)
-    log_y = wanted.kind != "speedup" and not broken and _wide(panels, _decades(wanted.kind, better))
-    faster = wanted.kind == "speedup"
+    broken, faster = any(panel.gap for panel in panels), wanted.kind == "speedup"
+    decades = _CURVE_DECADES[better] if wanted.kind == "curve" else _DECADES
     return Drawing(
         wanted.kind,
         "" if wanted.kind == "bars" else axis_label(study, "threads" if faster else wanted.x),
@@ -140,7 +139,7 @@ def _by_metric(study: Study, label: str) -> Drawing | None:
         "higher" if faster else better,
         tuple(panels),
         log_x=_log_x(study, panels),
-        log_y=log_y,
+        log_y=not faster and not broken and _wide(panels, decades),
         spread=_spread(question, panels),
     )
 
@@ -179,11 +178,6 @@ def _log_x(study: Study, panels: Sequence[Panel]) -> bool:
         return False
     steps, factors = ([b - a for a, b in pairwise(values)] for values in (found, list(map(log10, found))))
     return pstdev(factors) / fmean(factors) < pstdev(steps) / fmean(steps)
-
-
-def _decades(kind: str, better: str) -> float:
-    """How many powers of ten the values of a figure of this kind must span for a logarithmic axis."""
-    return _CURVE_DECADES[better] if kind == "curve" else _DECADES
 
 
 def _wide(panels: Iterable[Panel], decades: float) -> bool:
