@@ -353,3 +353,12 @@ def test_a_solver_without_the_setting_on_the_axis_is_in_the_table_alone(study):
                   figure=Figure("growth", x="rank"), growth=())  # fmt: skip
     assert [(course.name, course.sizes) for course in courses(found)] == [("SGD", (2.0, 4.0))]
     assert len(sheet(found).lines) == 3 and len(exponent_sheet(found).lines) == 1
+
+
+def test_a_size_of_zero_has_no_place_on_the_logarithmic_axis(study, tmp_path):
+    data = tuple(f"low-rank[users=20,items=30,per_user=20,noise={noise}]" for noise in (0, 0.5, 1))
+    found = study(lambda cell: (1.0, 60.0), data=data, figure=Figure("growth", x="noise"), growth=())
+    drawn = drawing(found)
+    draw(drawn, tmp_path, "growth")
+    assert {line.x for panel in drawn.panels for line in panel.lines} == {(0.5, 1.0)}
+    assert {course.sizes for course in courses(found)} == {(0.0, 0.5, 1.0)}

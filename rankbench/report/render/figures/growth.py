@@ -35,7 +35,8 @@ def _of_costs(found: Sequence[Course], costs: Sequence[tuple[tuple[float, ...], 
     for course, each in zip(found, costs, strict=True):
         line = Line(course.name)
         for size, values in zip(course.sizes, each, strict=True):
-            line = line.at(size, fmean(values), min(values), max(values)) if values and min(values) > 0 else line
+            if size > 0 and values and min(values) > 0:  # else it has no logarithm
+                line = line.at(size, fmean(values), min(values), max(values))
         if line.x:
             by_place.setdefault(course.where, {})[course.name] = (course, line)
     what, several = capital(label.partition(" (")[0]), len(by_place) > 1
