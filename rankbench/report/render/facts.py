@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rankbench.experiments import Budget
+from rankbench.records.cells import SOURCES
 from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.analysis.costs import at_a_time, elapsed, spelled
@@ -34,7 +35,7 @@ def facts(study: Study) -> list[Fact]:
         Fact("wall time", (_wall_time(study),)),
         Fact("time of all cells", (_time(study),)),
         Fact("seed", (str(study.seed),)),
-        Fact("repetitions", (str(len({entry.cell.place.repetition for entry in study.entries})),)),
+        Fact("repetitions", (str(_repetitions(study)),)),
         Fact("budget", tuple(dict.fromkeys(_budget(entry.cell.budget) for entry in study.entries))),
         Fact("split hashes", tuple(_splits(study))),
         Fact("held-out pairs", tuple(_pairs(study))),
@@ -49,10 +50,18 @@ def facts(study: Study) -> list[Fact]:
 
 def _command(study: Study) -> str:
     """The command that makes the numbers again."""
-    name = Path(study.experiment.source).name or study.name
-    profile = "--full" if study.profile == "full" else ""
-    seed = f"--seed {study.seed}" if study.seed else ""
-    return " ".join(filter(None, ("rankbench run", name, profile, seed)))
+    name, planned, held = Path(study.experiment.source).name or study.name, _repetitions(study), study.plan.held
+    options = (
+        "--full" if study.profile == "full" else "",
+        f"-r {planned}" if planned != study.experiment.repetitions else "",
+        f"--seed {study.seed}" if study.seed else "",
+        f"--redraw {','.join(source for source in SOURCES if source not in held)}" if held else "",
+    )
+    return " ".join(filter(None, ("rankbench run", name, *options)))
+
+
+def _repetitions(study: Study) -> int:
+    return len({entry.cell.place.repetition for entry in study.entries})
 
 
 def _wall_time(study: Study) -> str:

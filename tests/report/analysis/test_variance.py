@@ -15,6 +15,7 @@ from rankbench.report.analysis import variance
 from rankbench.report.analysis.comparison import within
 from rankbench.report.analysis.evidence import evidence, scope_of
 from rankbench.report.analysis.variance import COLUMNS, share_sheet, shares_of, shares_to_csv
+from rankbench.report.render.facts import facts
 from rankbench.report.study import redrawn, study
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,14 @@ def test_a_run_of_starts_alone_tells_them_from_splits(found):
     assert all(0 <= one.low <= one.share <= one.high <= 1 for one in own.values())
     assert own["start"].freedom == 3 and own["start"].share > 0
     assert (own["users"].users, own["users"].repetitions) == (20, 4)
+
+
+def test_the_facts_have_the_command_with_what_it_redraws(folder):
+    whole = study(ResultsFolder(folder, pytest.fail), "tiny")
+    commands = [line for one in (whole, *redrawn(whole)) for fact in facts(one) if fact.name == "command"
+                for line in fact.lines]  # fmt: skip
+    again = "rankbench run tiny -r 4"  # where nothing is tuned, no search can be held
+    assert commands == [again, f"{again} --redraw search,start"]
 
 
 def test_a_ranking_that_draws_nothing_has_no_share_of_starts(found):
