@@ -49,7 +49,8 @@ class _Question:
 
     def name(self, group: Group) -> str:
         """The name of a group's solver."""
-        return self.names[group.solver.written]
+        names = self.names
+        return names[group.solver.written]
 
     def extended(self, line: Line, x: float, group: Group) -> Line:
         """The line with the group's value at x, if it has one."""
