@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, NoReturn
 
@@ -42,13 +43,30 @@ def _of_package(
 
 _NEW_OBJECTS = 100_000  # between two looks for garbage: thousands of results are read, and hardly any of it is garbage
 
+_VERBS: dict[str, Callable[..., None]] = {  # in the order in which --help lists them
+    "on": own.on,
+    "init": own.init,
+    "judge": own.judge,
+    "rank": own.rank,
+    "check": checking.check,
+    "run": running.run,
+    "tune": running.tune,
+    "verify": running.verify,
+    "list": looking.list_names,
+    "status": looking.status,
+    "report": looking.report,
+    "table": looking.table,
+    "compare": looking.compare,
+    "doctor": looking.doctor,
+    "merge": sharing.merge,
+    "archive": sharing.archive,
+    "model": sharing.model,
+    "recommend": sharing.recommend,
+}
 app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.callback()(_of_package)
-own.add_to(app)
-checking.add_to(app)
-running.add_to(app)
-looking.add_to(app)
-sharing.add_to(app)
+for name, verb in _VERBS.items():
+    app.command(name)(verb)
 app.add_typer(data_verbs.app, name="data")
 
 

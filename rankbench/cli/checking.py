@@ -10,19 +10,16 @@ from rankbench.cli import completion
 from rankbench.cli.options import option, seconds_of, seed_option
 from rankbench.cli.process import FAILED, OK
 from rankbench.core.errors import UserError
+from rankbench.core.lines import show
 
 if TYPE_CHECKING:
     from rankbench.names import Named
     from rankbench.planning.materials import Materials
     from rankbench.records.cells import Cell
+    from rankbench.records.results import Point
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(check)
 
 
 def check(
@@ -61,7 +58,6 @@ def check(
     """
     from rankbench.checks.kit import checked
     from rankbench.cli.printer import show_findings
-    from rankbench.core.lines import show
     from rankbench.execution.debugging import cell_of
 
     if profile and pdb:
@@ -98,7 +94,6 @@ def _is_data(text: str) -> bool:
 def _audit(text: str, seed: int) -> int:
     """Look for what is often wrong with a file of ratings or pairs, and print it; the exit code."""
     from rankbench.cli.printer import show_findings, show_folded, show_sheet
-    from rankbench.core.lines import show
     from rankbench.own_data.auditing import audited, splits_sheet
 
     found = audited(text, seed)
@@ -138,7 +133,6 @@ def _data(solver: str, data: str) -> str:
 def _profile(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here and print which functions took most time; the exit code."""
     from rankbench.cli.printer import show_sheet
-    from rankbench.core.lines import show
     from rankbench.execution.debugging import profiled
     from rankbench.report.render.tables import Sheet
 
@@ -146,17 +140,15 @@ def _profile(cell: "Cell", materials: "Materials") -> int:
     lines = tuple((one.name, str(one.calls), f"{one.own:.3f}", f"{one.total:.3f}") for one in functions)
     headings = ("function", "calls", "own seconds", "with its calls")
     show_sheet(cell.label, Sheet(headings, (False, True, True, True), lines, frozenset()))
-    show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
+    show(_ended(cell, points[-1]))
     return OK
 
 
 def _debug(cell: "Cell", materials: "Materials") -> int:
     """Run a cell here; an exception is printed with its own line and opens the debugger. The exit code."""
     import pdb
-    import sys
     import traceback
 
-    from rankbench.core.lines import show
     from rankbench.execution.debugging import run_here
     from rankbench.names.user_lines import with_own_line
 
@@ -167,10 +159,11 @@ def _debug(cell: "Cell", materials: "Materials") -> int:
         show(with_own_line(error))
         pdb.post_mortem(error.__traceback__)
         return FAILED
-    show(_ended(cell, points[-1].values[0], points[-1].step, points[-1].seconds))
+    show(_ended(cell, points[-1]))
     return OK
 
 
-def _ended(cell: "Cell", value: float, step: int, seconds: float) -> str:
+def _ended(cell: "Cell", last: "Point") -> str:
     """How a training ended, in a line."""
-    return f"{cell.label}: {cell.measures[0].label} {value:.4f} after {step} steps, {seconds:.3f} s"
+    value = f"{cell.measures[0].label} {last.values[0]:.4f}"
+    return f"{cell.label}: {value} after {last.step} steps, {last.seconds:.3f} s"

@@ -5,7 +5,8 @@ Where none fits, the shell completes file names.
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import rankbench
@@ -13,85 +14,38 @@ from rankbench.core.lines import RESULTS
 
 KINDS = ("experiments", "solvers", "datasets", "splits", "metrics")
 _PACKAGE = Path(rankbench.__file__).parent
-_EXPERIMENTS = _PACKAGE / "experiments"
 
 
-def experiments(incomplete: str) -> list[str]:
-    """The names of experiments that start so, and `all`."""
-    return _fitting(["all", *_experiments()], incomplete)
+def completer(*sources: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """A function that gives a shell the names from these sources that start with what was typed."""
 
+    def complete(incomplete: str) -> list[str]:
+        return sorted({name for source in sources for name in source() if name.startswith(incomplete)})
 
-def solvers(incomplete: str) -> list[str]:
-    """The names of solvers that start so."""
-    return _fitting(_solvers(), incomplete)
-
-
-def data_sets(incomplete: str) -> list[str]:
-    """The names of data sets that start so."""
-    return _fitting(_data_sets(), incomplete)
-
-
-def splits(incomplete: str) -> list[str]:
-    """The names of splits that start so."""
-    return _fitting(_splits(), incomplete)
-
-
-def metrics(incomplete: str) -> list[str]:
-    """The names of metrics that start so."""
-    return _fitting(_metrics(), incomplete)
-
-
-def checkable(incomplete: str) -> list[str]:
-    """The names of solvers, of metrics that are not the package's own, and of data sets that start so."""
-    return _fitting([*_solvers(), *_plug_ins("rankbench.metrics"), *_data_sets()], incomplete)
-
-
-def everything(incomplete: str) -> list[str]:
-    """The names of any kind that start so."""
-    return _fitting([*_experiments(), *_solvers(), *_data_sets(), *_splits(), *_metrics()], incomplete)
-
-
-def listed(incomplete: str) -> list[str]:
-    """The kinds of names, and names of any kind, that start so."""
-    return _fitting([*KINDS, *everything("")], incomplete)
-
-
-def stored(incomplete: str) -> list[str]:
-    """The names of experiments with results in the usual folder that start so."""
-    plans = (path for part in ("plans", "cells") for path in Path(RESULTS).glob(f"*/{part}") if path.is_dir())
-    return _fitting({path.parent.name for path in plans}, incomplete)
-
-
-def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted({name for name in names if name.startswith(incomplete)})
+    return complete
 
 
 def _experiments() -> list[str]:
-    return [path.stem for path in _EXPERIMENTS.glob("*.toml")]
+    return [path.stem for path in (_PACKAGE / "experiments").glob("*.toml")]
 
 
-def _solvers() -> list[str]:
-    return [*_keys("solvers/__init__.py"), *_plug_ins("rankbench.solvers")]
-
-
-def _data_sets() -> list[str]:
-    return [*_keys("data/__init__.py"), *_plug_ins("rankbench.datasets")]
-
-
-def _splits() -> list[str]:
-    return [*_keys("data/splits/__init__.py"), *_plug_ins("rankbench.splits")]
+def _registered(file: str, group: str) -> list[str]:
+    """The names in the tables of the registries that this module makes, and those of plug-ins of this group."""
+    tables = [arg for call in _calls(file, "Registry") for arg in call.args if isinstance(arg, ast.Dict)]
+    keys = [str(key.value) for table in tables for key in table.keys if isinstance(key, ast.Constant)]
+    return [*keys, *_plug_ins(group)]
 
 
 def _metrics() -> list[str]:
     calls = _calls("metrics/records.py", "Metric")
     built_in = [call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)]
-    return [*map(str, built_in), *_plug_ins("rankbench.metrics")]
+    return [*map(str, built_in), *_own_metrics()]
 
 
-def _keys(file: str) -> list[str]:
-    """The names in the tables of the registries that this module makes."""
-    tables = [arg for call in _calls(file, "Registry") for arg in call.args if isinstance(arg, ast.Dict)]
-    return [str(key.value) for table in tables for key in table.keys if isinstance(key, ast.Constant)]
+def _stored() -> list[str]:
+    """The names of experiments with results in the usual folder."""
+    plans = (path for part in ("plans", "cells") for path in Path(RESULTS).glob(f"*/{part}") if path.is_dir())
+    return [path.parent.name for path in plans]
 
 
 def _calls(file: str, name: str) -> Iterator[ast.Call]:
@@ -105,3 +59,18 @@ def _plug_ins(group: str) -> list[str]:
     from importlib.metadata import entry_points  # noqa: PLC0415  takes time that --help does not need
 
     return [point.name for point in entry_points(group=group)]
+
+
+_solvers = partial(_registered, "solvers/__init__.py", "rankbench.solvers")
+_data_sets = partial(_registered, "data/__init__.py", "rankbench.datasets")
+_splits = partial(_registered, "data/splits/__init__.py", "rankbench.splits")
+_own_metrics = partial(_plug_ins, "rankbench.metrics")
+
+experiments = completer(lambda: ["all"], _experiments)
+solvers = completer(_solvers)
+data_sets = completer(_data_sets)
+splits = completer(_splits)
+metrics = completer(_metrics)
+checkable = completer(_solvers, _own_metrics, _data_sets)  # what `rankbench check` takes by name
+listed = completer(lambda: KINDS, _experiments, _solvers, _data_sets, _splits, _metrics)
+stored = completer(_stored)

@@ -9,6 +9,7 @@ from rankbench.cli import completion
 from rankbench.cli.options import Seed, option
 from rankbench.cli.process import FAILED
 from rankbench.core.errors import UserError
+from rankbench.core.lines import show
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
@@ -28,7 +29,6 @@ def where(
     Example: rankbench data where ml-1m
     """
     from rankbench.cli.describe import data_folders, locations
-    from rankbench.core.lines import show
 
     show(locations(name) if name else data_folders())
 
@@ -41,7 +41,6 @@ def fetch(name: Annotated[str, typer.Argument(metavar="DATA", autocompletion=com
     """
     from rankbench.cli.describe import counted
     from rankbench.cli.printer import downloads
-    from rankbench.core.lines import show
     from rankbench.data import DATASETS
 
     with downloads() as tell:
@@ -59,7 +58,6 @@ def import_copy(
     Example: rankbench data import netflix nf_prize_dataset.tar.gz
     """
     from rankbench.cli.describe import counted
-    from rankbench.core.lines import show
     from rankbench.data import DATASETS
     from rankbench.data.files import folders
     from rankbench.data.importing import take
@@ -81,7 +79,6 @@ def verify(
     Example: rankbench data verify
     """
     from rankbench.cli.describe import verified
-    from rankbench.core.lines import show
     from rankbench.data import DATASETS
 
     if name:
@@ -104,7 +101,6 @@ def export(
 
     Example: rankbench data export ml-100k given-folds --repetition 2 --to fold3
     """
-    from rankbench.core.lines import show
     from rankbench.data import DATASETS
     from rankbench.data.export import export as write_out
     from rankbench.data.splits import SPLITS

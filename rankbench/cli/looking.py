@@ -11,6 +11,7 @@ from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, option
 from rankbench.cli.process import FAILED
 from rankbench.core.errors import UserError, not_stored, unknown
+from rankbench.core.lines import complain, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,20 +25,8 @@ if TYPE_CHECKING:
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
 # ruff: noqa: PLC0415
 
-
 PARTS = ("results", "trials", "by-trials", "costs", "peaks", "variance")
-
-
-def _parts(incomplete: str) -> list[str]:
-    """The parts of a table that start so."""
-    return [part for part in PARTS if part.startswith(incomplete)]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command("list")(list_names)
-    for verb in (status, report, table, compare, doctor):
-        app.command()(verb)
+parts = completion.completer(lambda: PARTS)
 
 
 def list_names(
@@ -52,7 +41,6 @@ def list_names(
     Example: rankbench list sgd
     """
     from rankbench.cli.describe import describe, everything
-    from rankbench.core.lines import show
 
     if name not in completion.KINDS:
         return show(describe(name))
@@ -80,7 +68,6 @@ def report(
 
     Example: rankbench report parkzhang2014-fig1 --to figures
     """
-    from rankbench.core.lines import complain, show
     from rankbench.report.writing import write_report
 
     if name:
@@ -94,8 +81,6 @@ def report(
 
 def _draw(found: "Study", columns: str, to: Path, out: Path) -> None:
     """Draw the figures of a study and print their paths: its own, that of its ranks, and its basic functions."""
-    from rankbench.core.lines import show
-
     try:
         to.mkdir(parents=True, exist_ok=True)
         files = [*_draw_figure(found, to, out), *_draw_bases(found, columns, to)]
@@ -114,7 +99,7 @@ def table(
             "--what",
             "|".join(PARTS),
             "Trials; leaders by their number; growth of costs; peak memory; shares of the variance.",
-            _parts,
+            parts,
         ),
     ] = "results",
     seed: OfSeed = None,
@@ -181,7 +166,6 @@ def _print_part(found: "Study", what: str, as_csv: bool, as_latex: bool) -> None
 
 def _print_sheet(wanted: "Sheet", found: "Study", legend: "Sequence[str]") -> None:
     """Print a table as Markdown, with what a reader must know below it."""
-    from rankbench.core.lines import show
     from rankbench.core.texts import markdown_prose
     from rankbench.report.render.tables import failures, notes, to_markdown
 
@@ -191,7 +175,6 @@ def _print_sheet(wanted: "Sheet", found: "Study", legend: "Sequence[str]") -> No
 
 def _print_costs(tables: "list[AskedTable]", found: "Study", as_csv: bool, as_latex: bool) -> None:
     """Print the tables that an experiment asks for."""
-    from rankbench.core.lines import show
     from rankbench.report.render.tables import timing_notes, to_latex, to_markdown
 
     if not tables:
@@ -319,7 +302,6 @@ def doctor() -> None:
     Example: rankbench doctor
     """
     from rankbench.cli.describe import diagnosis
-    from rankbench.core.lines import show
 
     show(diagnosis())
 
@@ -333,7 +315,6 @@ def status(
     Example: rankbench status park2015-table1
     """
     from rankbench.cli.describe import runs_of
-    from rankbench.core.lines import show
 
     if name and is_archive(name):
         out, name = Path(name), None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbench.core.errors import UserError
+from rankbench.core.lines import complain, mention
 
 if TYPE_CHECKING:
     from rankbench.records.store import ResultsFolder, Warn
@@ -51,8 +52,6 @@ def results_in(out: Path, untouched: bool = False, warn: "Warn | None" = None) -
 
 def first_complaints() -> "Warn":
     """A function that complains of the first files that cannot be read; how many more there are is said at the end."""
-    from rankbench.core.lines import complain
-
     told: list[str] = []
 
     def warn(text: str) -> None:
@@ -97,7 +96,6 @@ def named(text: str, out: Path, experiment: str = "") -> "ResultsFolder":
 
 def _unpacked(path: Path) -> Path:
     """The temporary folder with the results in an archive; says how many of its run are there."""
-    from rankbench.core.lines import mention
     from rankbench.records.archive import opened
     from rankbench.report.crate import there
 

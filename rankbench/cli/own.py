@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankbench.cli import completion
-from rankbench.cli.options import (
-    RESULTS,
-    Out,
-    Quiet,
-    Report,
-    Seed,
-    Threads,
-    Verbose,
-    as_options,
-    bytes_of,
-    jobs_of,
-    option,
-    seconds_of,
-)
+from rankbench.cli import completion, options
+from rankbench.cli.options import RESULTS, as_options, bytes_of, jobs_of, option, seconds_of
 from rankbench.core.errors import UserError
+from rankbench.core.lines import show
 from rankbench.own_data import REPETITIONS
 
 if TYPE_CHECKING:
@@ -105,12 +93,6 @@ Clusters = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for verb in (on, init, judge, rank):
-        app.command()(verb)
-
-
 def on(
     context: typer.Context,
     file: File,
@@ -121,15 +103,15 @@ def on(
     trials: Tried = None,
     repetitions: Repeated = REPETITIONS,
     margin: Margin = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     jobs: OwnJobs = None,
-    threads: Threads = 1,
+    threads: options.Threads = 1,
     timeout: Annotated[str, option("--timeout", "10m", "Time limit of a training.")] = "10m",
     memory: Annotated[str, option("--memory", "8G", "Memory limit of a training.")] = "none",
-    report: Report = True,
-    out: Out = RESULTS,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    report: options.Report = True,
+    out: options.Out = RESULTS,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Compare solvers on your own data: a split and metrics that suit it, equal tuning, and a verdict with intervals.
 
@@ -188,9 +170,9 @@ def judge(
     ] = "",
     margin: Margin = None,
     name: Annotated[str, option("--name", "NAME", "Store the results under this name.")] = "",
-    report: Report = True,
-    out: Out = RESULTS,
-    quiet: Quiet = False,
+    report: options.Report = True,
+    out: options.Out = RESULTS,
+    quiet: options.Quiet = False,
 ) -> None:
     """Judge scores that any tool wrote, TREC runs, CSV, Parquet, JSON or matrices, with intervals, tests and tiers.
 
@@ -233,7 +215,7 @@ def rank(
     judges: Annotated[bool, option("--judges", None, "Show how well each judge agrees with the others.")] = False,
     propose: Annotated[int, option("--next", "N", "Propose so many comparisons to ask for next.")] = 0,
     against: Annotated[str, option("--against", "FILE", "Compare with the leaderboard of this file.")] = "",
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     to: Annotated[
         list[Path] | None, option("--to", "FILE", "Write it as csv, md, tex, html, png, pdf or svg. Repeatable.")
     ] = None,
@@ -272,7 +254,6 @@ def init(
 
     Example: rankbench init ratings.csv --trials 16
     """
-    from rankbench.core.lines import show
     from rankbench.own_data.experiment_file import experiment_of, name_of, text_of
     from rankbench.own_data.fitting_choice import choice_for
 

@@ -6,43 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rankbench.cli import completion
+from rankbench.cli import completion, options
 from rankbench.cli.looking import stored_study
-from rankbench.cli.options import (
-    RESULTS,
-    Data,
-    DryRun,
-    Full,
-    Jobs,
-    Join,
-    Memory,
-    Names,
-    OfFull,
-    OfSeed,
-    Out,
-    Quiet,
-    Redraw,
-    Repetitions,
-    Report,
-    Rerun,
-    Scheduler,
-    SchedulerTimeout,
-    Seed,
-    Solvers,
-    Stored,
-    Threads,
-    Timeout,
-    Trials,
-    Verbose,
-    Wait,
-    WaitForWorkers,
-    as_options,
-    conditions_of,
-    option,
-    redraws_of,
-    refuse_odd_joining,
-    seconds_of,
-)
+from rankbench.cli.options import RESULTS, as_options, conditions_of, option, redraws_of, refuse_odd_joining, seconds_of
 from rankbench.core.errors import UserError
 
 # Each command imports what it needs when it runs, so that --help and completion stay fast.
@@ -69,37 +35,30 @@ Widen = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command()(run)
-    app.command()(tune)
-    app.command()(verify)
-
-
 def run(
-    experiments: Names = None,
-    solver: Solvers = None,
-    data: Data = None,
-    repetitions: Repetitions = None,
-    redraw: Redraw = "splits,search,start",
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    threads: Threads = 1,
-    timeout: Timeout = "10m",
-    memory: Memory = "none",
-    trials: Trials = None,
-    full: Full = False,
-    dry_run: DryRun = False,
-    rerun: Rerun = "",
-    join: Join = False,
-    wait: Wait = False,
-    scheduler: Scheduler = None,
-    wait_for_workers: WaitForWorkers = "5m",
-    scheduler_timeout: SchedulerTimeout = "1m",
-    report: Report = True,
-    out: Out = RESULTS,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    experiments: options.Names = None,
+    solver: options.Solvers = None,
+    data: options.Data = None,
+    repetitions: options.Repetitions = None,
+    redraw: options.Redraw = "splits,search,start",
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    threads: options.Threads = 1,
+    timeout: options.Timeout = "10m",
+    memory: options.Memory = "none",
+    trials: options.Trials = None,
+    full: options.Full = False,
+    dry_run: options.DryRun = False,
+    rerun: options.Rerun = "",
+    join: options.Join = False,
+    wait: options.Wait = False,
+    scheduler: options.Scheduler = None,
+    wait_for_workers: options.WaitForWorkers = "5m",
+    scheduler_timeout: options.SchedulerTimeout = "1m",
+    report: options.Report = True,
+    out: options.Out = RESULTS,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Run experiments, reusing stored results, and write the report.
 
@@ -145,13 +104,13 @@ def verify(
     signers: Annotated[
         Path | None, option("--signers", "FILE", "Who may have signed the archive: allowed signers of ssh-keygen.")
     ] = None,
-    seed: OfSeed = None,
-    full: OfFull = None,
-    jobs: Jobs = 1,
-    timeout: Timeout = "10m",
-    out: Stored = RESULTS,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    seed: options.OfSeed = None,
+    full: options.OfFull = None,
+    jobs: options.Jobs = 1,
+    timeout: options.Timeout = "10m",
+    out: options.Stored = RESULTS,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Check that stored results are what their experiment gives. Exit code 1 if anything differs, 2 for wrong use.
 
@@ -197,15 +156,15 @@ def tune(
     widen: Widen = None,
     steps: Annotated[int, option("--steps", "N", "Steps of the solver.")] = 20,
     patience: Patience = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    threads: Threads = 1,
-    timeout: Timeout = "10m",
-    memory: Memory = "none",
-    rerun: Rerun = "",
-    out: Out = RESULTS,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    threads: options.Threads = 1,
+    timeout: options.Timeout = "10m",
+    memory: options.Memory = "none",
+    rerun: options.Rerun = "",
+    out: options.Out = RESULTS,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Tune one solver on one data set, and print how to run it with the best settings.
 

@@ -11,8 +11,9 @@ from rankbench.cli import completion
 from rankbench.cli.opening import first_complaints, is_archive, results_in, stored_in
 from rankbench.cli.options import RESULTS, OfFull, OfSeed, Out, Stored, option
 from rankbench.cli.process import FAILED
-from rankbench.core.errors import UserError
+from rankbench.core.errors import UserError, unknown
 from rankbench.core.leftovers import replacing
+from rankbench.core.lines import mention, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for verb in (merge, archive, model, recommend):
-        app.command()(verb)
-
-
 def merge(
     sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Folders of results, or archives.")],
     out: Out = RESULTS,
@@ -47,7 +42,6 @@ def merge(
 
     Example: rankbench merge laptop server.zip --out all
     """
-    from rankbench.core.lines import show
     from rankbench.records.merge import carry_out, check_apart, survey
     from rankbench.report import manifest
 
@@ -112,7 +106,6 @@ def archive(
     Example: rankbench archive park2015-table1 --to park.zip
     """
     from rankbench.cli.looking import stored_study
-    from rankbench.core.lines import show
     from rankbench.records.archive import METADATA, SIGNATURE, write
     from rankbench.report.crate import NO_LICENCE, files_of, there
     from rankbench.report.study import like
@@ -163,7 +156,6 @@ def model(
 
     Example: rankbench model park2015-table1 --best -d low-rank --to best.npz
     """
-    from rankbench.core.lines import show
     from rankbench.execution.retraining import remade
     from rankbench.fitted import save
     from rankbench.records.cells import file_name
@@ -173,8 +165,7 @@ def model(
         raise UserError("--metric, -d, --split and -s choose among the cells of an experiment: give --best with them")
     result = _best(out, what, metric, asked) if best else _of_key(out, what)
     path = to or Path(file_name(result.cell).replace(".json", ".npz"))
-    if path.exists():
-        raise UserError(f"{path} exists already: choose another file with --to, or remove it first")
+    _refuse_existing(path)
     made = remade(result)
     if made.difference and not anyway:
         problem = f"the model of {result.cell.label} is not the stored one: {made.difference}"
@@ -217,7 +208,6 @@ def recommend(
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
     from rankbench.api.loading import load as load_data
-    from rankbench.core.lines import show
     from rankbench.fitted import load
 
     if to and to.suffix not in (".csv", ".parquet"):
@@ -236,20 +226,17 @@ def recommend(
         blocks = (_with_reasons(model, block, why) for block in blocks)
     if to is None:
         _write_csv(blocks, sys.stdout)
-        return _say_what_is_left_out(model, seen or bool(ratings), path)
-    if to.exists():
-        raise UserError(f"{to} exists already: choose another file with --to, or remove it first")
-    show(f"{to}: {_write(blocks, to):,} {'rows' if why else 'recommendations'}")
-    return _say_what_is_left_out(model, seen or bool(ratings), path)
-
-
-def _say_what_is_left_out(model: "Fitted", is_told: bool, path: Path) -> None:
-    """Say on which rows a model was trained, which are not recommended, unless the user has told what to leave out."""
-    from rankbench.core.lines import mention
-
-    if model.seen is not None and not is_told:
+    else:
+        _refuse_existing(to)
+        show(f"{to}: {_write(blocks, to):,} {'rows' if why else 'recommendations'}")
+    if model.seen is not None and not seen and not ratings:  # else the user has told what to leave out
         known = f"{len(model.seen.items):,} pairs of a user and an item"
         mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UserError(f"{path} exists already: choose another file with --to, or remove it first")
 
 
 def _write(blocks: "Iterator[pandas.DataFrame]", path: Path) -> int:
@@ -320,7 +307,6 @@ def _of_key(out: Path, digits: str) -> "Result":
 def _best(out: Path, name: str, metric: str, asked: "Mapping[str, str]") -> "Result":
     """The result that is meant by `--best`; `asked` has the data set, the split and the solver, or empty texts."""
     from rankbench.cli.looking import stored_study
-    from rankbench.core.errors import unknown
     from rankbench.execution.retraining import best_of
 
     study = stored_study(out, name, None, None)

@@ -41,7 +41,7 @@ def test_every_name_is_found_without_an_import():
     assert completion.splits("") == sorted(SPLITS.entries)
     assert completion.metrics("") == sorted(METRICS)
     assert completion.checkable("") == sorted({*completion.solvers(""), *completion.data_sets("")})
-    assert {"all", "altsvm", "auc"} & set(completion.everything("a")) == {"altsvm", "auc"}
+    assert {"all", "altsvm", "auc"} & set(completion.listed("a")) == {"altsvm", "auc"}
     assert set(everything()) <= set(completion.listed(""))
 
 
@@ -113,4 +113,4 @@ def test_the_version_is_one_line(monkeypatch, capsys):
 
 
 def test_the_parts_of_a_table_are_completed():
-    assert looking._parts("co") == ["costs"] and "results" in looking._parts("")
+    assert looking.parts("co") == ["costs"] and "results" in looking.parts("")
