@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
-import msgspec
 import numpy as np
 import scipy.sparse
 
@@ -15,7 +14,7 @@ from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
 from rankbench.judging.blocks import ROWS, Block, Column, Ids, column_of
 from rankbench.judging.columns import Columns, Role, has_truth, named_columns
-from rankbench.judging.text_files import TextFile, opened, opens_with
+from rankbench.judging.text_files import TextFile, json_in, opens_with
 from rankbench.names.grammar import parse
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Source:
             schema = parquet_file(self).schema_arrow
             return has_truth(_names_in(schema, _nested_in(schema)), self.given)
         if kind == "text":
-            layout = self._text.layout("run")
+            layout = self.text.layout("run")
             return bool(layout.header) and has_truth(layout.first, self.given)
         return False
 
@@ -73,10 +72,10 @@ class Source:
         """Where the row with this number is, counted from 0."""
         if _kind(self) != "text":
             return f"{self.called}, row {row + 1}"
-        return f"{self.called}, line {self._text.line_of(row, role)}"
+        return f"{self.called}, line {self.text.line_of(row, role)}"
 
     @property
-    def _text(self) -> TextFile:
+    def text(self) -> TextFile:
         """Its text file."""
         return TextFile(self.data, self.called, self.given)
 
@@ -107,18 +106,16 @@ def _kind(source: Source) -> str:
             raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
         kind = _BY_ENDING.get(data.suffix.lower(), "text")
         return "json" if kind == "text" and opens_with(data, b"{[") else kind
-    if isinstance(data, Mapping):
-        return "nested"
-    if isinstance(data, np.ndarray) or scipy.sparse.issparse(data):
+    if isinstance(data, np.ndarray) or scipy.sparse.issparse(data):  # one kind of which is a dictionary
         return "matrix"
-    return "frame"
+    return "nested" if isinstance(data, Mapping) else "frame"
 
 
 def _frame(source: Source, role: Role) -> _Read:
     """The rows of a table that Python hands over: of pandas, or of anything that becomes one."""
     frame = as_pandas(source)
     columns = named_columns([str(name) for name in frame.columns], role, source.given, source.called)
-    values = np.ones(len(frame)) if columns.value is None else _numbers(source, frame.iloc[:, columns.value])
+    values = np.ones(len(frame)) if columns.value is None else numbers_of(frame.iloc[:, columns.value])
     users, items = (_of_objects(source, frame.iloc[:, place]) for place in (columns.user, columns.item))
     yield Block(users, items, values), columns
 
@@ -132,7 +129,8 @@ def as_pandas(source: Source) -> "pandas.DataFrame":
     return frame
 
 
-def _numbers(source: Source, values: "pandas.Series[Any]") -> Floats:
+def numbers_of(values: "pandas.Series[Any]") -> Floats:
+    """A column as numbers, NaN where it has none."""
     import pandas  # noqa: PLC0415  slow to import
 
     found: Floats = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -183,7 +181,7 @@ def _of_parquet(source: Source, role: Role) -> _Read:
         table = batch if lists is None else _rows_of_lists(batch, lists)
         users, items = (_of_objects(source, table.column(name).to_pandas().rename(name)) for name in wanted[:2])
         known = columns.value is not None
-        values = _numbers(source, table.column(wanted[2]).to_pandas()) if known else np.ones(len(users.codes))
+        values = numbers_of(table.column(wanted[2]).to_pandas()) if known else np.ones(len(users.codes))
         yield Block(users, items, values), columns
 
 
@@ -216,15 +214,7 @@ def _rows_of_lists(batch: Any, lists: str) -> Any:
 
 def _of_json(source: Source, role: Role) -> _Read:
     """A JSON file: ranx's table by user and item, or a list of records, also one to a line."""
-    with opened(source.data) as stream:
-        content = stream.read()
-    try:
-        decoded = msgspec.json.decode(content)
-    except msgspec.DecodeError as whole:
-        try:
-            decoded = [msgspec.json.decode(line) for line in content.splitlines() if line.strip()]
-        except msgspec.DecodeError:
-            raise UserError(f"{source.called} is no JSON: {whole}") from None
+    decoded = json_in(source.data, source.called)
     if isinstance(decoded, dict) and all(isinstance(one, dict) for one in decoded.values()):
         yield from _nested(Source(decoded, source.called, source.given), role)
     elif isinstance(decoded, list) and decoded and all(isinstance(one, dict) for one in decoded):
@@ -260,6 +250,7 @@ def _matrix(source: Source, role: Role) -> _Read:
     data = source.data
     if data.ndim != 2:
         raise UserError(f"{source.called} has {data.ndim} dimensions, not users x items")
+    data = data.tocsr() if scipy.sparse.issparse(data) else data  # whose rows can be taken, unlike those of others
     yield from _of_matrix(source, data, *(np.arange(size).astype(str).astype(object) for size in data.shape))
 
 
@@ -314,7 +305,7 @@ def _archive(source: Source, role: Role) -> _Read:
 
 
 _READERS = {
-    "text": lambda source, role: TextFile(source.data, source.called, source.given).blocks(role),
+    "text": lambda source, role: source.text.blocks(role),
     "parquet": _of_parquet,
     "json": _of_json,
     "npy": _numpy,

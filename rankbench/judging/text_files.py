@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 
 from rankbench.core import regular
@@ -50,11 +51,7 @@ class TextFile:
 
     def layout(self, role: Role) -> TextLayout:
         """Its layout, by its first lines."""
-        with opened(self.path) as stream:
-            try:
-                lines = [line.decode("utf-8-sig").rstrip("\r\n") for line in islice(stream, _SEEN)]
-            except (UnicodeDecodeError, EOFError, OSError) as error:
-                raise UserError(f"{self.called} is no text: {error}", remedy="save it as UTF-8") from None
+        lines = first_lines(self.path, self.called, _SEEN)
         place = next((number for number, line in enumerate(lines) if line.strip()), None)
         if place is None:
             raise UserError(f"{self.called} is empty", remedy="give it a row for each user and item")
@@ -159,6 +156,28 @@ def opened(path: Path) -> IO[bytes]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     return io.BufferedReader(gzip.GzipFile(fileobj=stream)) if packed else stream
+
+
+def first_lines(path: Path, called: str, count: int) -> list[str]:
+    """The first lines of a text file, without their ends."""
+    with opened(path) as stream:
+        try:
+            return [line.decode("utf-8-sig").rstrip("\r\n") for line in islice(stream, count)]
+        except (UnicodeDecodeError, EOFError, OSError) as error:
+            raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
+
+
+def json_in(path: Path, called: str) -> Any:
+    """What a JSON file holds; of a file with a record on each line, the list of them."""
+    with opened(path) as stream:
+        content = stream.read()
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError as whole:
+        try:
+            return [msgspec.json.decode(line) for line in content.splitlines() if line.strip()]
+        except msgspec.DecodeError:
+            raise UserError(f"{called} is no JSON: {whole}") from None
 
 
 def opens_with(path: Path, letters: bytes) -> bool:

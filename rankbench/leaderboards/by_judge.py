@@ -91,6 +91,8 @@ def weighed(votes: Votes, choices: Choices) -> tuple[Votes, Estimated]:
     first = estimated(votes, choices)
     seen = _Seen.of(votes, first)
     factors = np.maximum(seen.slopes()[0], 0.0)
+    if not factors.any():
+        raise UserError("no judge agrees with the others, so that no vote would count", remedy="do not weigh judges")
     kept = replace(votes, weights=votes.weights * factors[seen.judges.codes], rankings=None)
     silent = int((factors == 0).sum())
     if silent:

@@ -13,6 +13,7 @@ from rankbench.core.contract import Floats, Int64s
 from rankbench.core.errors import UserError, writing_to
 from rankbench.core.texts import html, safe
 from rankbench.leaderboards.by_judge import judges_of, weighed
+from rankbench.leaderboards.fits.likelihoods import LIKELIHOODS
 from rankbench.leaderboards.models import Choices, Estimated, estimated
 from rankbench.leaderboards.proposing import proposals
 from rankbench.leaderboards.ranks import Ranks, ranks_of
@@ -88,8 +89,7 @@ class Leaderboard:
         """Sentences on the votes, the model, the intervals, and what holds the scores back."""
         votes, found = self.votes, self.estimated
         said = [self._counted()]
-        if found.fit is not None and found.fit.beside:
-            said += self._effects()
+        said += self._effects()
         if found.spread is not None:
             said.append(found.spread.words)
         return (*said, *found.remarks, *self._unbalanced(votes))
@@ -138,13 +138,10 @@ class Leaderboard:
         """A page in one file: this leaderboard, those of its categories, their figures, and the judges."""
         from rankbench.leaderboards import showing  # noqa: PLC0415  imports matplotlib
 
-        parts = [
-            showing.Part(name, one.title, one.sheet, one.remarks, one.frame, one.wins, one._axis)
-            for name, one in {"": self, **self.categories}.items()
-        ]
         votes = self.votes
         several = votes.judges is not None and len(votes.judges.names) > 1 and self.estimated.fit is not None
-        return showing.page(title, parts, {"Judges": sheet_of(self.judges())} if several else {})
+        boards = {"": self, **self.categories}
+        return showing.page(title, boards, {"Judges": sheet_of(self.judges())} if several else {})
 
     def save(self, path: str | Path, title: str = "Leaderboard") -> None:
         """Write it in the form that the ending says: csv, md, tex, html, or the figure as png, pdf or svg."""
@@ -242,22 +239,16 @@ class Leaderboard:
 
     def _effects(self) -> list[str]:
         """What the parameters beside the scores say."""
-        fit = self.estimated.fit
-        assert fit is not None
-        told = []
-        for name, value in fit.beside.items():
+        found, told = self.estimated, []
+        for name, value in found.fit.beside.items() if found.fit is not None else ():
             if name == "left side":
                 told.append(f"The left side has odds of {np.exp(value):.2f} against an equal item on the right")
             elif name == "ties":
-                told.append(f"Two equal items tie with a chance of {self._tie_chance(value):.0%}")
+                chance = float(LIKELIHOODS[found.model].chances(np.zeros(1), value)[TIE, 0])
+                told.append(f"Two equal items tie with a chance of {chance:.0%}")
             else:
                 told.append(f"A standard deviation more of {name} multiplies the odds by {np.exp(value):.2f}")
         return told
-
-    def _tie_chance(self, t: float) -> float:
-        if self.estimated.model == "davidson":
-            return float(np.exp(t) / (2 + np.exp(t)))
-        return float(np.tanh(t / 2))
 
     def _unbalanced(self, votes: Votes) -> list[str]:
         """A remark for scores that grow with the number of comparisons, where items have different numbers."""
@@ -286,10 +277,14 @@ def leaderboard_of(votes: Votes, choices: Choices, scale: str = "log-odds", weig
     """The leaderboard of these votes, and of each of their categories."""
     if scale not in SCALES:
         raise UserError(f"unknown scale {scale!r}", remedy=f"known: {', '.join(SCALES)}")
-    parts = {name: leaderboard_of(own, choices, scale, weigh_judges) for name, own in votes.by_category().items()}
-    if weigh_judges:
-        return Leaderboard(*weighed(votes, choices), scale, parts)
-    return Leaderboard(votes, estimated(votes, choices), scale, parts)
+    whole = weighed(votes, choices) if weigh_judges else (votes, estimated(votes, choices))
+    parts: dict[str, Leaderboard] = {}
+    for name, own in votes.by_category().items():
+        try:
+            parts[name] = leaderboard_of(own, choices, scale, weigh_judges)
+        except UserError as error:
+            raise error.within(f"category {name!r}") from None
+    return Leaderboard(*whole, scale, parts)
 
 
 def _compared(one: Leaderboard, other: Leaderboard) -> "pandas.DataFrame":

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, ndtr
 
-from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
 from rankbench.leaderboards.models import Estimated
+from rankbench.leaderboards.uncertainty import of_differences
 from rankbench.leaderboards.votes import Votes
 
 if TYPE_CHECKING:
@@ -37,22 +37,15 @@ def proposals(votes: Votes, found: Estimated, number: int) -> "pandas.DataFrame"
     information = expit(margins) * expit(-margins)
     rows = []
     for _ in range(number):
-        variances = _of_differences(covariance)
+        variances = of_differences(covariance)
         errors = np.sqrt(np.where(variances > 0, variances, np.inf))
         gaps = np.abs(margins) / errors
         weights = np.exp(-(gaps**2) / 2) * gaps / errors**2
         laplacian = np.diag(weights.sum(axis=1)) - weights
-        gain = information / (1 + information * variances) * _of_differences(covariance @ laplacian @ covariance)
+        gain = information / (1 + information * variances) * of_differences(covariance @ laplacian @ covariance)
         a, b = np.unravel_index(int(np.triu(gain, 1).argmax()), gain.shape)
         better, worse = (a, b) if margins[a, b] >= 0 else (b, a)
         rows.append((votes.items[better], votes.items[worse], float(ndtr(-gaps[a, b]))))
         along = covariance[:, a] - covariance[:, b]
         covariance -= np.outer(along, along) * information[a, b] / (1 + information[a, b] * variances[a, b])
     return pandas.DataFrame(rows, columns=["left", "right", "may_be_wrong"])
-
-
-def _of_differences(covariance: Floats) -> Floats:
-    """The variance of the difference of each two, from a covariance."""
-    own = np.diag(covariance)
-    found: Floats = np.maximum(own[:, None] + own - 2 * covariance, 0.0)
-    return found

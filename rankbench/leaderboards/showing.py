@@ -1,7 +1,6 @@
 """Leaderboards for the eye: a figure of intervals, a figure of wins, and a page of tables and figures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -24,33 +23,6 @@ _MOST = 80  # items of a figure
 _ROW = 0.16  # inches of an item
 _NO_DATE: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 _CUT = 36  # letters of an item's name
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A leaderboard as a page shows it."""
-
-    name: str
-    model: str
-    sheet: Sheet
-    remarks: Sequence[str]
-    frame: "pandas.DataFrame"
-    wins: "pandas.DataFrame"
-    axis: str
-
-    @property
-    def figures(self) -> dict[str, str]:
-        """Its figures as SVG, by what they show."""
-        drawn = {
-            "Scores with their 95 % intervals, by tier": intervals_figure(self.frame, self.axis),
-            "Share of comparisons that the row's item won against the column's": wins_figure(self.wins),
-        }
-        return {title: written(figure, "svg").decode() for title, figure in drawn.items()}
-
-    @property
-    def cut(self) -> str:
-        """What the figures leave out."""
-        return f"The figures show the first {_MOST} items." if len(self.frame) > _MOST else ""
 
 
 def intervals_figure(frame: "pandas.DataFrame", axis: str) -> Figure:
@@ -92,10 +64,20 @@ def wins_figure(wins: "pandas.DataFrame") -> Figure:
     return figure
 
 
-def page(title: str, parts: Sequence[Part], tables: Mapping[str, Sheet]) -> str:
+def page(title: str, boards: Mapping[str, Any], tables: Mapping[str, Sheet]) -> str:
     """A page in one file: for each leaderboard its remarks, table and figures, then other tables."""
+    figures = {name: _figures(board) for name, board in boards.items()}
     found = templates().get_template("leaderboard.html")
-    return found.render(title=title, parts=parts, tables=tables, style=part("page.css"))
+    return found.render(title=title, boards=boards, figures=figures, most=_MOST, tables=tables, style=part("page.css"))
+
+
+def _figures(board: Any) -> dict[str, str]:
+    """The figures of a leaderboard, whose module imports this one, as SVG by what they show."""
+    drawn = {
+        "Scores with their 95 % intervals, by tier": board.plot(),
+        "Share of comparisons that the row's item won against the column's": board.plot_wins(),
+    }
+    return {title: written(figure, "svg").decode() for title, figure in drawn.items()}
 
 
 def _short(name: object) -> str:

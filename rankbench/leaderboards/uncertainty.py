@@ -47,15 +47,11 @@ class Spread:
     @cached_property
     def differences(self) -> Floats:
         """The standard error of the difference of each two scores."""
-        if self.covariance is not None:
-            own = np.diag(self.covariance)
-            found = own[:, None] + own - 2 * self.covariance
-        else:
+        covariance = self.covariance
+        if covariance is None:
             centred = self.deviations - self.deviations.mean(axis=0)
-            products = centred.T @ centred / (len(centred) - 1)
-            own = np.diag(products)
-            found = own[:, None] + own - 2 * products
-        return np.sqrt(np.maximum(found, 0.0))
+            covariance = centred.T @ centred / (len(centred) - 1)
+        return np.sqrt(of_differences(covariance))
 
     @property
     def words(self) -> str:
@@ -152,6 +148,13 @@ def students(rng: np.random.Generator, draws: int, size: int, freedom: float) ->
     if np.isfinite(freedom):
         normals /= np.sqrt(rng.chisquare(freedom, draws) / freedom)[:, None]
     return normals
+
+
+def of_differences(covariance: Floats) -> Floats:
+    """The variance of the difference of each two scores, from the covariance of all."""
+    own = np.diag(covariance)
+    found: Floats = np.maximum(own[:, None] + own - 2 * covariance, 0.0)
+    return found
 
 
 def _errors(covariance: Floats) -> Floats:

@@ -91,6 +91,14 @@ def test_matrices_have_their_places_as_ids(tmp_path):
     assert read(tmp_path / "ids.npz") == [("x", "7", 0.5), ("x", "9", 2.0), ("y", "9", -1.0)]
 
 
+@pytest.mark.parametrize("form", ["coo", "csc", "dia", "bsr", "dok", "lil"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+def test_sparse_matrices_may_have_any_form(form, kind):
+    matrix = getattr(scipy.sparse, f"{form}_{kind}")(np.array([[0.5, 0.0, 2.0], [0.0, 0.0, 1.0]]))
+    rows = [row for row in read(matrix) if row[2]]  # some forms store zeros
+    assert sorted(rows) == [("0", "0", 0.5), ("0", "2", 2.0), ("1", "2", 1.0)]
+
+
 def test_ids_are_texts_so_that_1_and_01_are_two(tmp_path):
     assert [row[0] for row in read(text(tmp_path / "a.csv", "1,5,2\n01,5,2\n1.0,5,2\n"))] == ["1", "01", "1.0"]
     assert [row[0] for row in read(pandas.DataFrame({"user": [1, 2], "item": [3, 4], "score": [1.0, 2.0]}))] == [

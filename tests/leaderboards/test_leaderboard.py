@@ -270,6 +270,19 @@ def test_weighing_judges_leaves_out_those_who_vote_the_other_way_round():
     assert spans[0] < 0.7 < spans[1]
 
 
+def test_judges_of_whom_none_agrees_with_the_others_cannot_be_weighed():
+    rows = [(0, 1, 0), (0, 2, 0), (1, 2, 0)] * 400
+    votes = votes_from(rows + [(a, b, 1) for a, b, _ in rows], judges=["x"] * 1200 + ["y"] * 1200)
+    with pytest.raises(UserError, match="no judge agrees with the others"):
+        leaderboard_of(votes, Choices(), weigh_judges=True)
+
+
+def test_an_error_of_a_category_names_it():
+    frame = pandas.DataFrame({"left": list("abca"), "right": list("bcab"), "winner": ["left", "right", "left", "tie"]})
+    with pytest.raises(UserError, match=r"^category 'x': davidson has a chance of ties, and no comparison is a tie"):
+        rankbench.rank(frame.assign(topic=["x", "x", "x", "y"]), by="topic", model="davidson")
+
+
 def chance_of_wrong_orders(board, pairs):
     """The expected number of pairs in the wrong order after these comparisons."""
     covariance = board.estimated.spread.covariance

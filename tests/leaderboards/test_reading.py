@@ -231,6 +231,12 @@ def test_a_file_of_preflib_that_is_no_text_is_refused(tmp_path):
         votes_of(tmp_path / "votes.soc")
 
 
+@pytest.mark.parametrize("role", ["count", "weight"])
+def test_votes_of_which_none_counts_are_refused(role):
+    with pytest.raises(UserError, match=f"^the table has no row that counts: each has {role} 0$"):
+        votes_of(FRAME.assign(**{role: 0}))
+
+
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_what_is_wrong_is_said_with_its_place(change, message):
     with pytest.raises(UserError) as error:

@@ -5,7 +5,7 @@ logarithm of the outcome's probability, and is convex in m and in the parameter 
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -26,37 +26,6 @@ class Terms:
     by_tt: Floats
 
 
-class Likelihood(Protocol):
-    """A model of outcomes."""
-
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        ...
-
-    @property
-    def has_ties(self) -> bool:
-        """Whether it has a parameter t, and so a probability of ties."""
-        ...
-
-    @property
-    def start(self) -> float:
-        """The t that a fit begins with."""
-        ...
-
-    def terms(self, m: Floats, t: float) -> Terms:
-        """The loss and its derivatives at these margins, of each outcome."""
-        ...
-
-    def slopes(self, m: Floats, t: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """The derivatives by m and by t of the losses of the outcomes seen, for many fits side by side."""
-        ...
-
-    def chances(self, m: Floats, t: float) -> Floats:
-        """The probability of each outcome."""
-        ...
-
-
 def softplus(x: Floats) -> Floats:
     """log(1 + e^x)."""
     found: Floats = np.logaddexp(0.0, x)
@@ -70,12 +39,12 @@ class BradleyTerry:
     R. A. Bradley and M. E. Terry (1952), Biometrika 39.
     """
 
-    title: str = "Bradley-Terry"
-    has_ties: bool = False
-    start: float = 0.0
+    title: ClassVar[str] = "Bradley-Terry"
+    has_ties: ClassVar[bool] = False  # whether it has a parameter t, and so a probability of ties
+    start: ClassVar[float] = 0.0  # the t that a fit begins with
 
     def terms(self, m: Floats, t: float) -> Terms:
-        """As the protocol says."""
+        """The loss of each outcome at these margins, with its derivatives."""
         won, lost = softplus(-m), softplus(m)
         p = expit(m)
         zero = np.zeros((3, len(m)))
@@ -83,11 +52,11 @@ class BradleyTerry:
         return Terms(np.stack([won, lost, (won + lost) / 2]), by_m, zero, np.tile(p * (1 - p), (3, 1)), zero, zero)
 
     def slopes(self, m: Floats, t: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """As the protocol says."""
+        """The derivatives by m and by t of the losses of the outcomes seen, for many fits side by side."""
         return seen.sum(axis=0) * expit(m) - (seen[LEFT] + seen[TIE] / 2), np.zeros_like(t)
 
     def chances(self, m: Floats, t: float) -> Floats:
-        """As the protocol says."""
+        """The probability of each outcome."""
         p = expit(m)
         return np.stack([p, 1 - p, np.zeros_like(p)])
 
@@ -99,12 +68,12 @@ class Davidson:
     R. R. Davidson (1970), JASA 65. With Z the sum of the three, the loss is log Z - m/2, log Z + m/2 or log Z - t.
     """
 
-    title: str = "Davidson"
-    has_ties: bool = True
-    start: float = 0.0
+    title: ClassVar[str] = "Davidson"
+    has_ties: ClassVar[bool] = True
+    start: ClassVar[float] = 0.0
 
     def terms(self, m: Floats, t: float) -> Terms:
-        """As the protocol says."""
+        """The loss of each outcome at these margins, with its derivatives."""
         log_z = np.logaddexp(np.abs(m) / 2 + softplus(-np.abs(m)), t)
         left, right, tie = np.exp(m / 2 - log_z), np.exp(-m / 2 - log_z), np.exp(t - log_z)
         tilt = (left - right) / 2
@@ -115,13 +84,13 @@ class Davidson:
         return Terms(loss, by_m, by_t, *(np.tile(one, (3, 1)) for one in seconds))
 
     def slopes(self, m: Floats, t: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """As the protocol says."""
+        """The derivatives by m and by t of the losses of the outcomes seen, for many fits side by side."""
         left, right, tie = self.chances(m, t)
         n = seen.sum(axis=0)
         return n * (left - right) / 2 - (seen[LEFT] - seen[RIGHT]) / 2, (n * tie - seen[TIE]).sum(axis=0)
 
     def chances(self, m: Floats, t: Floats | float) -> Floats:
-        """As the protocol says."""
+        """The probability of each outcome."""
         high = np.maximum(np.abs(m) / 2, t)
         parts = np.stack([np.exp(m / 2 - high), np.exp(-m / 2 - high), np.exp(t - high) + 0 * m])
         found: Floats = parts / parts.sum(axis=0)
@@ -136,12 +105,12 @@ class RaoKupper:
     S(m + t) - S(m - t) = (1 - e^(-2 t)) S(m + t) S(t - m), so that its loss is convex, too.
     """
 
-    title: str = "Rao-Kupper"
-    has_ties: bool = True
-    start: float = 0.5
+    title: ClassVar[str] = "Rao-Kupper"
+    has_ties: ClassVar[bool] = True
+    start: ClassVar[float] = 0.5
 
     def terms(self, m: Floats, t: float) -> Terms:
-        """As the protocol says."""
+        """The loss of each outcome at these margins, with its derivatives."""
         u, v = m + t, m - t
         p, q = expit(u), expit(v)
         room = -np.expm1(-2 * t) if t > 0 else np.nan  # the loss is infinite beyond its domain
@@ -156,7 +125,7 @@ class RaoKupper:
         return Terms(loss, by_m, by_t, by_mm, by_mt, by_mm + np.array([0.0, 0.0, curve])[:, None])
 
     def slopes(self, m: Floats, t: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """As the protocol says."""
+        """The derivatives by m and by t of the losses of the outcomes seen, for many fits side by side."""
         p, q = expit(m + t), expit(m - t)
         room = -np.expm1(-2 * t)
         left, right, tie = seen
@@ -165,11 +134,12 @@ class RaoKupper:
         return by_m, by_t.sum(axis=0)
 
     def chances(self, m: Floats, t: float) -> Floats:
-        """As the protocol says."""
+        """The probability of each outcome."""
         left, right = expit(m - t), expit(-m - t)
         return np.stack([left, right, 1 - left - right])
 
 
+Likelihood = BradleyTerry | Davidson | RaoKupper
 LIKELIHOODS: dict[str, Likelihood] = {
     "bradley-terry": BradleyTerry(),
     "davidson": Davidson(),

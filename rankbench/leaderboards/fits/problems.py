@@ -1,8 +1,8 @@
 """What a fit minimises: the sum of the losses of comparisons or of rankings, with a penalty where it is needed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse
@@ -26,56 +26,13 @@ class Point:
     hessian: Floats
 
 
-class Problem(Protocol):
-    """An objective over scores, and over the parameters of sides, covariates and ties behind them."""
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """Gradients of the losses with other weights, exponential ones with mean 1, for many draws side by side."""
 
-    @property
-    def n_items(self) -> int:
-        """The number of items."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the parameters behind the scores."""
-        ...
-
-    @property
-    def start(self) -> Floats:
-        """The parameters that a fit begins with."""
-        ...
-
-    def at(self, z: Floats) -> Point:
-        """The objective at these parameters."""
-        ...
-
-    def by_group(self, z: Floats, groups: Groups) -> scipy.sparse.csr_array:
-        """The gradient of the losses of each group of votes: a sparse matrix of groups x parameters."""
-        ...
-
-    def own_squares(self, z: Floats) -> Floats:
-        """The sum of g g' over single votes with their gradients g."""
-        ...
-
-    def reweighted(self, groups: Groups | None) -> "Reweighted":
-        """The gradient with other weights for groups of votes, or for single votes without groups."""
-        ...
-
-
-class Reweighted(Protocol):
-    """Gradients of the losses with other weights, for many draws of weights side by side."""
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        ...
-
-    def draw(self, rng: np.random.Generator, n: int) -> Floats:
-        """What `gradients` takes, for so many draws: weights are exponential with mean 1."""
-        ...
-
-    def gradients(self, z: Floats, drawn: Floats) -> Floats:
-        """The gradients at parameters z (parameters x draws)."""
-        ...
+    size: int  # the number of weights
+    draw: Callable[[np.random.Generator, int], Floats]  # what `gradients` takes, for so many draws of weights
+    gradients: Callable[[Floats, Floats], Floats]  # at parameters (parameters x draws), from what was drawn
 
 
 def with_penalty(point: Point, z: Floats, n_items: int, penalty: float) -> Point:
@@ -154,10 +111,27 @@ class OfPairs:
         return self._squares(*(np.einsum("op,op,op->p", self.pairs.squares, *two) for two in products))
 
     def reweighted(self, groups: Groups | None) -> Reweighted:
-        """The gradient with other weights."""
+        """The gradient with other weights; what is drawn are counts of outcomes (outcome x pair x draw)."""
         if groups is None:
-            return _VotesReweighted(self)
-        return _GroupsReweighted(self, self.pairs.by_group(groups))
+            return Reweighted(3 * len(self.pairs), self._draw_votes, self.gradients)
+        counted = self.pairs.by_group(groups)  # group x outcome of a pair
+        size = int(counted.shape[0])
+
+        def draw(rng: np.random.Generator, n: int) -> Floats:
+            weights = rng.standard_exponential((size, n))
+            return np.asarray(counted.T @ weights).reshape(3, -1, n)
+
+        return Reweighted(size, draw, self.gradients)
+
+    def _draw_votes(self, rng: np.random.Generator, n: int) -> Floats:
+        """Counts with a weight for each comparison; the sum of those of one outcome of a pair is gamma distributed.
+
+        Votes of different weight have a gamma distribution with the mean and the variance of their sum.
+        """
+        seen, squares = self.pairs.seen[..., None], self.pairs.squares[..., None]
+        scale = np.divide(squares, seen, out=np.zeros_like(seen), where=seen > 0)
+        shape = np.divide(seen, scale, out=np.zeros_like(seen), where=seen > 0)
+        return rng.standard_gamma(np.broadcast_to(shape, (*shape.shape[:2], n))) * scale
 
     def gradients(self, z: Floats, seen: Floats) -> Floats:
         """The gradients at many parameters with their own counts of outcomes (outcome x pair x draw)."""
@@ -187,54 +161,6 @@ class OfPairs:
             out[:-1, -1] = out[-1, :-1] = self._transposed(by_mt)
             out[-1, -1] = by_tt.sum()
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _GroupsReweighted:
-    """Weights for groups of comparisons, such as those of a judge."""
-
-    problem: OfPairs
-    counted: scipy.sparse.csr_array  # group x outcome of a pair
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return int(self.counted.shape[0])
-
-    def draw(self, rng: np.random.Generator, n: int) -> Floats:
-        """The counts of outcomes (outcome x pair x draw) with the drawn weights."""
-        weights = rng.standard_exponential((self.size, n))
-        return np.asarray(self.counted.T @ weights).reshape(3, -1, n)
-
-    def gradients(self, z: Floats, drawn: Floats) -> Floats:
-        """The gradients at parameters z."""
-        return self.problem.gradients(z, drawn)
-
-
-@dataclass(frozen=True, eq=False)
-class _VotesReweighted:
-    """A weight for each comparison: those of one outcome of a pair are drawn as a sum, which is gamma distributed.
-
-    Votes of different weight have a gamma distribution with the mean and the variance of their sum.
-    """
-
-    problem: OfPairs
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return 3 * len(self.problem.pairs)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Floats:
-        """The counts of outcomes (outcome x pair x draw) with the drawn weights."""
-        seen, squares = self.problem.pairs.seen[..., None], self.problem.pairs.squares[..., None]
-        scale = np.divide(squares, seen, out=np.zeros_like(seen), where=seen > 0)
-        shape = np.divide(seen, scale, out=np.zeros_like(seen), where=seen > 0)
-        return rng.standard_gamma(np.broadcast_to(shape, (*shape.shape[:2], n))) * scale
-
-    def gradients(self, z: Floats, drawn: Floats) -> Floats:
-        """The gradients at parameters z."""
-        return self.problem.gradients(z, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,11 +268,19 @@ class OfRankings:
         return found
 
     def reweighted(self, groups: Groups | None) -> Reweighted:
-        """The gradient with other weights."""
-        if groups is None:
-            own = np.arange(len(self.rankings.lengths))
-            return _RankingsReweighted(self, own, len(own))
-        return _RankingsReweighted(self, self._owners(groups), len(groups.names))
+        """The gradient with other weights; what is drawn are weights of rankings (ranking x draw)."""
+        owners = np.arange(len(self.rankings.lengths)) if groups is None else self._owners(groups)
+        size = len(owners) if groups is None else len(groups.names)
+        return Reweighted(size, lambda rng, n: rng.standard_exponential((size, n))[owners], self._weighed)
+
+    def _weighed(self, z: Floats, weights: Floats) -> Floats:
+        """The gradients at many parameters with their own weights."""
+        found, draws = np.zeros_like(z), z.shape[1]
+        for alike in self.alike:
+            step = max(1, _AT_ONCE // alike.members.size)
+            for part in (slice(low, low + step) for low in range(0, draws, step)):
+                found[:, part] += alike.totals(alike.slopes(z[:, part]) * weights[alike.which, None, part])
+        return found
 
     def _owners(self, groups: Groups) -> Int64s:
         """The group of each ranking, from those of the comparisons that follow from it."""
@@ -368,23 +302,4 @@ def _products(alike: _Alike, e: Floats, seconds: Floats, n: int) -> Floats:
     return found.reshape(n, n)
 
 
-@dataclass(frozen=True, eq=False)
-class _RankingsReweighted:
-    """Weights for groups of rankings."""
-
-    problem: OfRankings
-    owners: Int64s
-    size: int
-
-    def draw(self, rng: np.random.Generator, n: int) -> Floats:
-        """The weights (ranking x draw)."""
-        return rng.standard_exponential((self.size, n))[self.owners]
-
-    def gradients(self, z: Floats, drawn: Floats) -> Floats:
-        """The gradients at parameters z."""
-        found, draws = np.zeros_like(z), z.shape[1]
-        for alike in self.problem.alike:
-            step = max(1, _AT_ONCE // alike.members.size)
-            for part in (slice(low, low + step) for low in range(0, draws, step)):
-                found[:, part] += alike.totals(alike.slopes(z[:, part]) * drawn[alike.which, None, part])
-        return found
+Problem = OfPairs | OfRankings

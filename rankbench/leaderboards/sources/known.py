@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rankbench.core.contract import Int32s
 from rankbench.data import DATASETS, generator, load
 from rankbench.data.synthetic.arena import Arena
 from rankbench.data.views import Comparisons, Ratings
@@ -37,7 +36,8 @@ def _of_comparisons(view: Comparisons) -> Votes:
     ones = np.ones(len(view))
     outcome = np.full(len(view), LEFT, np.int8)
     items = _names(view.item_ids, view.n_items)
-    return Votes(items, view.better, view.worse, outcome, ones, ones, _judges(view, view.users), ordered=False)
+    judges = Groups(_names(view.user_ids, view.n_users), view.users).take(np.full(len(view), True))
+    return Votes(items, view.better, view.worse, outcome, ones, ones, judges, ordered=False)
 
 
 def _of_ratings(view: Ratings) -> Votes:
@@ -47,11 +47,6 @@ def _of_ratings(view: Ratings) -> Votes:
     own = Groups(_names(view.user_ids, view.n_users), np.arange(view.n_users, dtype=np.int32))
     rankings = Rankings(view.indptr, view.items[order])
     return from_rankings(_names(view.item_ids, view.n_items), rankings, levels.astype(np.int32), own)
-
-
-def _judges(view: Comparisons, users: Int32s) -> Groups:
-    kept, codes = np.unique(users, return_inverse=True)
-    return Groups(_names(view.user_ids, view.n_users)[kept], codes.astype(np.int32))
 
 
 def _names(ids: object, size: int) -> Names:

@@ -106,8 +106,5 @@ def _ids(names: Names) -> tuple[Ids, np.ndarray]:
     """The ids in ascending order, and the place of each name; whole numbers without leading zeros are numbers."""
     texts: Ids = names.astype(str)
     numbers = all(text.isdecimal() and len(text) < 19 for text in texts.tolist()) and not is_padded(texts)
-    ids = texts.astype(np.int64) if numbers else texts
-    order = np.argsort(ids, kind="stable")
-    places = np.empty(len(ids), np.int64)
-    places[order] = np.arange(len(ids))
-    return ids[order], places
+    ids, places = np.unique(texts.astype(np.int64) if numbers else texts, return_inverse=True)
+    return ids, places

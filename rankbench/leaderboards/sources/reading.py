@@ -137,6 +137,8 @@ class _Reader:
         kept = np.ones(len(votes), bool)
         for values in amounts.values():
             kept &= values > 0
+        if not kept.any():
+            raise UserError(f"{self.table.called} has no row that counts: each has {' or '.join(amounts)} 0")
         covariates = [self._covariate(name, roles) for name in self.wanted.covariates]
         categories = None
         if self.wanted.by:

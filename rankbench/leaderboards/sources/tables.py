@@ -1,18 +1,16 @@
 """Tables of votes: their columns as texts with the number of each row's, or as numbers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from rankbench.core.contract import Floats, Int32s
 from rankbench.core.errors import UserError
-from rankbench.judging.sources import Source, as_pandas, parquet_file
-from rankbench.judging.text_files import opened, opens_with
+from rankbench.judging.sources import Source, as_pandas, numbers_of, parquet_file
+from rankbench.judging.text_files import first_lines, json_in, opened, opens_with
 from rankbench.leaderboards.votes import Names
 
 if TYPE_CHECKING:
@@ -79,10 +77,7 @@ class Table:
         import pandas  # noqa: PLC0415  slow to import
 
         values = self._column(name)
-        if isinstance(values.dtype, pandas.CategoricalDtype):
-            values = values.astype(object)
-        found: Floats = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-        return found
+        return numbers_of(values.astype(object) if isinstance(values.dtype, pandas.CategoricalDtype) else values)
 
     def _column(self, name: str) -> "pandas.Series[Any]":
         if name not in self.names:
@@ -112,14 +107,10 @@ def table_of(source: Source, called: str) -> Table:
 
 def _separator(path: Path, called: str) -> str:
     """What separates the columns of a text file: the usual one that its heading has most of."""
-    with opened(path) as stream:
-        try:
-            lines = [line.decode("utf-8-sig") for line in islice(stream, 2)]
-        except (UnicodeDecodeError, EOFError, OSError) as error:
-            raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
-    if not lines or not lines[0].strip():
+    heading, *_ = first_lines(path, called, 2) or [""]  # the row below shows whether it is a text, too
+    if not heading.strip():
         raise UserError(f"{called} has no heading", remedy="name the columns in its first line")
-    return max(_SEPARATORS, key=lines[0].count)
+    return max(_SEPARATORS, key=heading.count)
 
 
 def _of_text(path: Path, called: str, separator: str, **how: Any) -> "pandas.DataFrame":
@@ -144,25 +135,13 @@ def _of_json(path: Path, called: str) -> "pandas.DataFrame":
     """A list of records, or a record on each line."""
     import pandas  # noqa: PLC0415  slow to import
 
-    with opened(path) as stream:
-        content = stream.read()
-    try:
-        records = msgspec.json.decode(content)
-    except msgspec.DecodeError as whole:
-        try:
-            records = list(_lines(content))
-        except msgspec.DecodeError:
-            raise UserError(f"{called} is no JSON: {whole}") from None
+    records = json_in(path, called)
     if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
         raise UserError(
             f"{called} holds no list of records", remedy='write [{"left": ..., "right": ..., "winner": ...}]'
         )
     flat = (int, float, str, bool, type(None))
     return pandas.DataFrame([{key: value for key, value in one.items() if isinstance(value, flat)} for one in records])
-
-
-def _lines(content: bytes) -> Iterator[Any]:
-    return (msgspec.json.decode(line) for line in content.splitlines() if line.strip())
 
 
 def _text(value: Any) -> str:
