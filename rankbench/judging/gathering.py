@@ -116,12 +116,9 @@ class Gathering:
         return rows[np.argsort(rows["user"], kind="stable")]
 
     def _rows(self, bucket: int) -> list[Rows]:
-        path = self._path(bucket)
-        stored = [np.fromfile(path, _ROW)] if path is not None and path.exists() else []
-        return [*stored, *self._buckets[bucket]]
-
-    def _path(self, bucket: int) -> Path | None:
-        return None if self._folder is None else Path(self._folder.name) / f"{bucket}.rows"
+        if self._folder is None:
+            return self._buckets[bucket]
+        return [np.fromfile(Path(self._folder.name) / f"{bucket}.rows", _ROW), *self._buckets[bucket]]
 
     def _spill(self) -> None:
         """Write the rows in memory to the files of their buckets."""

@@ -48,18 +48,38 @@ class Truth:
         return f"{len(np.unique(self.users))} users, {len(self.values)} rows, {span}{more}"
 
 
-@dataclass(frozen=True)
 class Coverage:
-    """What a run has of the truth's users, and what its lists are like."""
+    """What a run has of the truth's users, and what its lists are like, counted part by part."""
 
-    users: int  # of the truth, who are on it
-    missing: int  # users of the truth who are not
-    unknown: int  # users of whom the truth has nothing
-    shortest: int
-    longest: int
-    tied: float  # share of its rows whose score another item of the user has, too
-    judged: float  # share of its rows that the truth knows
-    found: float  # share of the truth's rows that are on its lists
+    def __init__(self) -> None:
+        self.users = self.missing = self.unknown = 0  # on both, of the truth alone, and of the run alone
+        self.rows = self.tied = self.hits = 0  # of the run: all, with the score of another one, and in the truth
+        self.truth = 0  # rows of the truth
+        self.shortest, self.longest = int(np.iinfo(np.int64).max), 0  # lists of the run
+
+    def add(self, pool: Pool) -> None:
+        """Count the users of a part."""
+        on, judged = pool.retrieved, pool.judged
+        lengths, known = pool.count(on), pool.count(judged) > 0
+        self.rows += int(on.sum())
+        self.users += int(((lengths > 0) & known).sum())
+        self.missing += int(((lengths == 0) & known).sum())
+        self.unknown += int(((lengths > 0) & ~known).sum())
+        some = lengths[lengths > 0]
+        if len(some):
+            self.shortest = min(self.shortest, int(some.min()))
+            self.longest = max(self.longest, int(some.max()))
+        self.hits += int((on & judged).sum())
+        self.truth += int(judged.sum())
+        owner, score = pool.owner[on], pool.score[on]
+        order = np.lexsort((score, owner)) if len(score) else np.zeros(0, np.int64)
+        same = (np.diff(owner[order]) == 0) & (score[order][1:] == score[order][:-1])
+        self.tied += int((np.append(same, False) | np.insert(same, 0, False)).sum()) if len(score) else 0
+
+    def check(self, run: Source, truth: Truth, ids: Ids) -> None:
+        """Raise an error if run and truth have no user, or no item, in common."""
+        if not self.hits:
+            raise _nothing_in_common(run, truth, "item" if self.users else "user", ids)
 
     @property
     def facts(self) -> str:
@@ -67,9 +87,10 @@ class Coverage:
         lists = f"{self.shortest}" if self.shortest == self.longest else f"{self.shortest} to {self.longest}"
         parts = [f"{self.users} of {self.users + self.missing} users of the truth", f"{lists} items a user"]
         parts += [f"{self.unknown} users of whom the truth has nothing"] if self.unknown else []
-        parts += [f"{100 * self.found:.3g} % of the truth's items on its lists"]
-        parts += [f"{100 * (1 - self.judged):.3g} % of its items are not in the truth"] if self.judged < 1 else []
-        parts += [f"{100 * self.tied:.3g} % of its scores tie"] if self.tied else []
+        parts += [f"{100 * (self.hits / self.truth):.3g} % of the truth's items on its lists"]
+        if self.hits < self.rows:
+            parts.append(f"{100 * (1 - self.hits / self.rows):.3g} % of its items are not in the truth")
+        parts += [f"{100 * (self.tied / self.rows):.3g} % of its scores tie"] if self.tied else []
         return ", ".join(parts)
 
 
@@ -97,22 +118,21 @@ def truth_of(source: Source, ids: Ids) -> Truth:
 def evaluated(run: Source, truth: Truth, asked: Sequence[Asked], ids: Ids) -> Evaluated:
     """The metrics of a run, and what it covers; users and items that were not met before get numbers."""
     found: dict[str, list[tuple[Int64s, Floats, Floats]]] = {one.label: [] for one in asked}
-    counts = _Counts()
+    coverage = Coverage()
     with Gathering.of(run.blocks("run"), ids) as gathered:
         ordered = any(one.convention.ties in (Ties.TREC, Ties.ASCENDING) for one in asked)
         id_ranks = ids.items.ranks if ordered else np.arange(len(ids.items))
         for buckets, rows in gathered.parts():
             users, pool = _pool_of(run, truth, buckets, rows, ids, id_ranks)
-            counts.add(pool)
+            coverage.add(pool)
             whole = Evaluation(pool, None)
             for one in asked:
                 found[one.label].append((users, *replace(whole, cut=one.cut).by_user(one.convention)))
-    counts.check(run, truth, ids)
+    coverage.check(run, truth, ids)
     values = {label: _scattered(parts, len(ids.users), 1) for label, parts in found.items()}
     weighted = [one.label for one in asked if one.convention.average != Average.USERS]
-    return Evaluated(
-        values, {label: _scattered(found[label], len(ids.users), 2) for label in weighted}, counts.coverage
-    )
+    weights = {label: _scattered(found[label], len(ids.users), 2) for label in weighted}
+    return Evaluated(values, weights, coverage)
 
 
 def pool_of(run: Source, truth: Truth, ids: Ids) -> Pool:
@@ -120,50 +140,10 @@ def pool_of(run: Source, truth: Truth, ids: Ids) -> Pool:
     with Gathering.of(run.blocks("run"), ids) as gathered:
         rows = gathered.whole()
     _, pool = _pool_of(run, truth, np.ones(BUCKETS, np.bool_), rows, ids, ids.items.ranks)
-    counts = _Counts()
-    counts.add(pool)
-    counts.check(run, truth, ids)
+    coverage = Coverage()
+    coverage.add(pool)
+    coverage.check(run, truth, ids)
     return pool
-
-
-class _Counts:
-    """The counts of a run's coverage, part by part."""
-
-    def __init__(self) -> None:
-        self.rows = self.users = self.missing = self.unknown = self.longest = self.tied = self.hits = self.truth = 0
-        self.shortest = int(np.iinfo(np.int64).max)
-
-    def add(self, pool: Pool) -> None:
-        """Count the users of a part."""
-        on, judged = pool.retrieved, pool.judged
-        lengths, known = pool.count(on), pool.count(judged) > 0
-        self.rows += int(on.sum())
-        self.users += int(((lengths > 0) & known).sum())
-        self.missing += int(((lengths == 0) & known).sum())
-        self.unknown += int(((lengths > 0) & ~known).sum())
-        some = lengths[lengths > 0]
-        if len(some):
-            self.shortest = min(self.shortest, int(some.min()))
-            self.longest = max(self.longest, int(some.max()))
-        self.hits += int((on & judged).sum())
-        self.truth += int(judged.sum())
-        owner, score = pool.owner[on], pool.score[on]
-        order = np.lexsort((score, owner)) if len(score) else np.zeros(0, np.int64)
-        same = (np.diff(owner[order]) == 0) & (score[order][1:] == score[order][:-1])
-        self.tied += int((np.append(same, False) | np.insert(same, 0, False)).sum()) if len(score) else 0
-
-    def check(self, run: Source, truth: Truth, ids: Ids) -> None:
-        """Raise an error if run and truth have no user, or no item, in common."""
-        if not self.users or not self.hits:
-            raise _nothing_in_common(run, truth, "item" if self.users else "user", ids)
-
-    @property
-    def coverage(self) -> Coverage:
-        """What they come to."""
-        rows, truth = max(1, self.rows), max(1, self.truth)
-        lists = (min(self.shortest, self.longest), self.longest)
-        shares = (self.tied / rows, self.hits / rows, self.hits / truth)
-        return Coverage(self.users, self.missing, self.unknown, *lists, *shares)
 
 
 def _pool_of(run: Source, truth: Truth, buckets: Flags, rows: Rows, ids: Ids, id_ranks: Int64s) -> tuple[Int64s, Pool]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rankbench.core.errors import UserError, unknown
 from rankbench.judging.conventions import (
@@ -18,6 +19,8 @@ from rankbench.judging.conventions import (
     Without,
     phrases,
 )
+
+JUDGE = "rankbench judge"
 
 
 @dataclass(frozen=True)
@@ -73,202 +76,132 @@ def uses_of(metric: str, cut: int | None) -> list[Use]:
     return found
 
 
-JUDGE = "rankbench judge"
-_TREC = Convention("", Ties.TREC, relevant=1.0, without=Without.ZERO)
-_RANX = Convention("", Ties.RANX, relevant=1.0, without=Without.ZERO, missing=Missing.ZERO)
-_RECBOLE = Convention("", Ties.GIVEN, missing=Missing.ZERO)
-_ELLIOT = Convention("", Ties.GIVEN, relevant=0.0)
-_LENSKIT = Convention("", Ties.GIVEN, unknown=Unknown.ZERO)
-_SKLEARN = Convention("", Ties.EXPECTED, Candidates.BOTH, relevant=1.0)
-_CORNAC = Convention("", Ties.GIVEN, relevant=1.0, missing=Missing.ZERO)
-_IMPLICIT = Convention("", Ties.GIVEN, missing=Missing.ZERO)
-_JUDGE = Convention("", Ties.EXPECTED, relevant=1.0, missing=Missing.ZERO)
-_OWN = Convention("", Ties.EXPECTED, Candidates.TRUTH, relevant=4.0, missing=Missing.TIED)
+@dataclass(frozen=True)
+class _Tool:
+    """A tool, with what the conventions of its metrics have in common."""
 
+    name: str
+    base: Convention
+    open_ties: bool = False
 
-def _conventions(base: Convention) -> dict[str, Convention]:
-    """For each metric the convention with these choices; the divisor is the usual one, k or the relevant items."""
-    usual = {"recall": Divisor.RELEVANT, "map": Divisor.RELEVANT}
-    return {metric: replace(base, metric=metric, divisor=usual.get(metric, Divisor.CUT)) for metric in METRICS}
+    def use(self, metric: str, whole: str, at: str, **changes: Any) -> Use:
+        """How it is asked for a metric, and what is changed for it; the usual divisor is k or the relevant items."""
+        divisor = Divisor.RELEVANT if metric in ("recall", "map") else Divisor.CUT
+        convention = replace(self.base, **{"metric": metric, "divisor": divisor, **changes})
+        return Use(self.name, convention, whole, at, self.open_ties and "ties" not in changes)
 
 
 def _judge() -> list[Use]:
     """`rankbench judge`, unless another tool's convention is asked for; a graded metric counts every relevance."""
-    of = _conventions(_JUDGE)
-    graded = replace(of["ndcg"], relevant=None)
-    found = {
-        "ndcg": replace(graded, gain=Gain.EXPONENTIAL),
-        "ndcg-linear": graded,
-        "precision": of["precision"],
-        "recall": of["recall"],
-        "map": of["map"],
-        "mrr": of["mrr"],
-        "hit-rate": of["hit-rate"],
-    }
-    whole = replace(of["auc"], candidates=Candidates.BOTH)
-    return [*(Use(JUDGE, one, name, f"{name}@K") for name, one in found.items()), Use(JUDGE, whole, "auc", "")]
-
-
-def _trec(tool: str, base: Convention) -> list[Use]:
-    """trec_eval: `-l` sets the lowest relevance, which NDCG ignores."""
-    of = _conventions(base)
+    tool = _Tool(JUDGE, Convention("", Ties.EXPECTED, relevant=1.0, missing=Missing.ZERO))
     return [
-        Use(tool, replace(of["ndcg"], relevant=None), "ndcg", "ndcg_cut_K"),
-        Use(tool, of["precision"], "set_P", "P_K"),
-        Use(tool, of["recall"], "set_recall", "recall_K"),
-        Use(tool, of["map"], "map", "map_cut_K"),
-        Use(tool, of["mrr"], "recip_rank", ""),
-        Use(tool, of["hit-rate"], "", "success_K"),
+        tool.use("ndcg", "ndcg", "ndcg@K", relevant=None, gain=Gain.EXPONENTIAL),
+        tool.use("ndcg", "ndcg-linear", "ndcg-linear@K", relevant=None),
+        *(tool.use(name, name, f"{name}@K") for name in ("precision", "recall", "map", "mrr", "hit-rate")),
+        tool.use("auc", "auc", "", candidates=Candidates.BOTH),
     ]
 
 
-def _ranx(tool: str, base: Convention) -> list[Use]:
-    """ranx: `-l` in a metric's name sets the lowest relevance."""
-    of = _conventions(base)
-    return [
-        Use(tool, of["ndcg"], "ndcg", "ndcg@K"),
-        Use(tool, replace(of["ndcg"], gain=Gain.EXPONENTIAL), "ndcg_burges", "ndcg_burges@K"),
-        Use(tool, of["precision"], "precision", "precision@K"),
-        Use(tool, of["recall"], "recall", "recall@K"),
-        Use(tool, of["map"], "map", "map@K"),
-        Use(tool, of["mrr"], "mrr", "mrr@K"),
-        Use(tool, of["hit-rate"], "hit_rate", "hit_rate@K"),
-    ]
-
-
-def _recbole() -> list[Use]:
-    """RecBole, to which every item of the test part is relevant."""
-    of = _conventions(_RECBOLE)
-    found = {
-        "NDCG@K": replace(of["ndcg"], gain=Gain.BINARY),
-        "Precision@K": of["precision"],
-        "Recall@K": of["recall"],
-        "MAP@K": replace(of["map"], divisor=Divisor.RELEVANT_OR_CUT),
-        "MRR@K": of["mrr"],
-        "Hit@K": of["hit-rate"],
-    }
-    gauc = replace(of["auc"], ties=Ties.EXPECTED, average=Average.POSITIVES)
-    return [
-        *(Use("RecBole", convention, "", at, open_ties=True) for at, convention in found.items()),
-        Use("RecBole", gauc, "GAUC", ""),
-    ]
-
-
-def _elliot() -> list[Use]:
-    """Elliot: `relevance_threshold` is 0 by default."""
-    of = _conventions(_ELLIOT)
-    found = {
-        "nDCG": replace(of["ndcg"], gain=Gain.SHIFTED),
-        "Precision": of["precision"],
-        "Recall": of["recall"],
-        "MAP": replace(of["map"], divisor=Divisor.PLACES),
-        "MRR": of["mrr"],
-        "HR": of["hit-rate"],
-    }
-    return [Use("Elliot", convention, "", f"{name}@K") for name, convention in found.items()]
-
-
-def _lenskit() -> list[Use]:
-    """LensKit, to which every item of the test part is relevant; its lists come in an order of their own."""
-    of = _conventions(_LENSKIT)
-    ndcg = replace(of["ndcg"], discount=Discount.CLIPPED)
-    precisions = replace(of["map"], divisor=Divisor.RELEVANT_OR_RETRIEVED, unknown=Unknown.DROPPED)  # fails otherwise
-    found = {
-        "NDCG": replace(ndcg, gain=Gain.BINARY),
-        "Precision": replace(of["precision"], divisor=Divisor.RETRIEVED),
-        "Recall": replace(of["recall"], divisor=Divisor.RELEVANT_OR_CUT),
-        "AveragePrecision": precisions,
-        "RecipRank": of["mrr"],
-        "Hit": of["hit-rate"],
-    }
-    return [
-        *(Use("LensKit", convention, f"{name}()", f"{name}(K)") for name, convention in found.items()),
-        Use("LensKit", replace(ndcg, without=Without.ZERO), "NDCG(gain='rating')", "NDCG(K, gain='rating')"),
-    ]
-
-
-def _sklearn() -> list[Use]:
-    """scikit-learn, given for each user all items of both lists, those without a score below the others."""
-    of = _conventions(_SKLEARN)
-    together = replace(of["map"], ties=Ties.TOGETHER, without=Without.ZERO)
-    ndcg = replace(of["ndcg"], relevant=None, without=Without.ZERO)
-    return [
-        Use("scikit-learn", ndcg, "ndcg_score", "ndcg_score(k=K)"),
-        Use("scikit-learn", together, "average_precision_score", ""),
-        Use("scikit-learn", replace(together, without=Without.ONE), "label_ranking_average_precision_score", ""),
-        Use("scikit-learn", of["auc"], "roc_auc_score", ""),
-    ]
-
-
-def _cornac() -> list[Use]:
-    """cornac: `rating_threshold` is 1 by default."""
-    of = _conventions(_CORNAC)
-    found = {
-        "NDCG": replace(of["ndcg"], gain=Gain.BINARY),
-        "Precision": of["precision"],
-        "Recall": of["recall"],
-        "HitRatio": of["hit-rate"],
-    }
-    return [
-        *(Use("cornac", convention, f"{name}()", f"{name}(k=K)", open_ties=True) for name, convention in found.items()),
-        Use("cornac", replace(of["map"], ties=Ties.TOGETHER), "MAP()", ""),
-        Use("cornac", of["mrr"], "MRR()", "", open_ties=True),
-        Use("cornac", replace(of["auc"], ties=Ties.LAST), "AUC()", ""),
-    ]
-
-
-def _implicit() -> list[Use]:
-    """implicit, to which every entry of the test matrix is relevant."""
-    of = _conventions(_IMPLICIT)
-    precision = replace(of["precision"], divisor=Divisor.RELEVANT_OR_CUT, average=Average.DIVISORS)
-    found = {
-        "ndcg_at_k": replace(of["ndcg"], gain=Gain.BINARY),
-        "precision_at_k": precision,
-        "mean_average_precision_at_k": replace(of["map"], divisor=Divisor.RELEVANT_OR_CUT),
-    }
-    return [Use("implicit", convention, "", f"{name}(K=K)", open_ties=True) for name, convention in found.items()]
-
-
-def _own(setting: str, base: Convention, precision: Convention, ndcg: Without) -> list[Use]:
+def _own(setting: str, candidates: Candidates, precision: dict[str, Any], ndcg: Without) -> list[Use]:
     """rankbench: the setting `relevant` sets the lowest relevance, which NDCG ignores."""
-    of = _conventions(base)
-    found = {
-        "ndcg": replace(of["ndcg"], relevant=None, without=ndcg, gain=Gain.EXPONENTIAL),
-        "ndcg-linear": replace(of["ndcg"], relevant=None, without=ndcg),
-        "precision": precision,
-        "recall": of["recall"],
-        "map": of["map"],
-        "mrr": of["mrr"],
-    }
+    tool = _Tool("rankbench", Convention("", Ties.EXPECTED, candidates, relevant=4.0, missing=Missing.TIED))
     return [
-        *(Use("rankbench", one, f"{name}{setting}", f"{name}@K{setting}") for name, one in found.items()),
-        Use("rankbench", of["auc"], f"auc{setting}", ""),
+        tool.use("ndcg", f"ndcg{setting}", f"ndcg@K{setting}", relevant=None, without=ndcg, gain=Gain.EXPONENTIAL),
+        tool.use("ndcg", f"ndcg-linear{setting}", f"ndcg-linear@K{setting}", relevant=None, without=ndcg),
+        tool.use("precision", f"precision{setting}", f"precision@K{setting}", **precision),
+        *(tool.use(name, f"{name}{setting}", f"{name}@K{setting}") for name in ("recall", "map", "mrr")),
+        tool.use("auc", f"auc{setting}", ""),
     ]
 
 
-def _both_own() -> list[Use]:
-    """rankbench, with the held-out items as candidates, and with the catalogue, which is then all items of the run."""
-    whole = replace(_OWN, candidates=Candidates.BOTH)
-    precision = replace(_OWN, metric="precision", without=Without.ALIKE, divisor=Divisor.RETRIEVED)
+def _trec(name: str, missing: Missing) -> list[Use]:
+    """trec_eval: `-l` sets the lowest relevance, which NDCG ignores."""
+    tool = _Tool(name, Convention("", Ties.TREC, relevant=1.0, without=Without.ZERO, missing=missing))
     return [
-        *_own("", _OWN, precision, Without.ALIKE),
-        *_own("[candidates=catalogue]", whole, replace(whole, metric="precision"), Without.DROPPED),
+        tool.use("ndcg", "ndcg", "ndcg_cut_K", relevant=None),
+        tool.use("precision", "set_P", "P_K"),
+        tool.use("recall", "set_recall", "recall_K"),
+        tool.use("map", "map", "map_cut_K"),
+        tool.use("mrr", "recip_rank", ""),
+        tool.use("hit-rate", "", "success_K"),
     ]
 
+
+def _ranx(name: str, ties: Ties) -> list[Use]:
+    """ranx: `-l` in a metric's name sets the lowest relevance."""
+    tool = _Tool(name, Convention("", ties, relevant=1.0, without=Without.ZERO, missing=Missing.ZERO))
+    return [
+        tool.use("ndcg", "ndcg", "ndcg@K"),
+        tool.use("ndcg", "ndcg_burges", "ndcg_burges@K", gain=Gain.EXPONENTIAL),
+        *(tool.use(metric, metric, f"{metric}@K") for metric in ("precision", "recall", "map", "mrr")),
+        tool.use("hit-rate", "hit_rate", "hit_rate@K"),
+    ]
+
+
+_RECBOLE = _Tool("RecBole", Convention("", Ties.GIVEN, missing=Missing.ZERO), open_ties=True)
+_ELLIOT = _Tool("Elliot", Convention("", Ties.GIVEN, relevant=0.0))
+_LENSKIT = _Tool("LensKit", Convention("", Ties.GIVEN, unknown=Unknown.ZERO))
+_SKLEARN = _Tool("scikit-learn", Convention("", Ties.EXPECTED, Candidates.BOTH, relevant=1.0))
+_CORNAC = _Tool("cornac", Convention("", Ties.GIVEN, relevant=1.0, missing=Missing.ZERO), open_ties=True)
+_IMPLICIT = _Tool("implicit", Convention("", Ties.GIVEN, missing=Missing.ZERO), open_ties=True)
 
 USES: tuple[Use, ...] = (
     *_judge(),
-    *_both_own(),
-    *_trec("trec_eval", _TREC),
-    *_trec("trec_eval -c", replace(_TREC, missing=Missing.ZERO)),
-    *_ranx("ranx", _RANX),
-    *_ranx("ranx make_comparable", replace(_RANX, ties=Ties.RANX_TWICE)),
-    *_recbole(),
-    *_elliot(),
-    *_lenskit(),
-    *_sklearn(),
-    *_cornac(),
-    *_implicit(),
+    # rankbench with the held-out items as candidates, and with the catalogue, which is then all items of the run
+    *_own("", Candidates.TRUTH, {"without": Without.ALIKE, "divisor": Divisor.RETRIEVED}, Without.ALIKE),
+    *_own("[candidates=catalogue]", Candidates.BOTH, {}, Without.DROPPED),
+    *_trec("trec_eval", Missing.DROPPED),
+    *_trec("trec_eval -c", Missing.ZERO),
+    *_ranx("ranx", Ties.RANX),
+    *_ranx("ranx make_comparable", Ties.RANX_TWICE),
+    # RecBole, to which every item of the test part is relevant
+    _RECBOLE.use("ndcg", "", "NDCG@K", gain=Gain.BINARY),
+    _RECBOLE.use("precision", "", "Precision@K"),
+    _RECBOLE.use("recall", "", "Recall@K"),
+    _RECBOLE.use("map", "", "MAP@K", divisor=Divisor.RELEVANT_OR_CUT),
+    _RECBOLE.use("mrr", "", "MRR@K"),
+    _RECBOLE.use("hit-rate", "", "Hit@K"),
+    _RECBOLE.use("auc", "GAUC", "", ties=Ties.EXPECTED, average=Average.POSITIVES),
+    # Elliot: `relevance_threshold` is 0 by default
+    _ELLIOT.use("ndcg", "", "nDCG@K", gain=Gain.SHIFTED),
+    _ELLIOT.use("precision", "", "Precision@K"),
+    _ELLIOT.use("recall", "", "Recall@K"),
+    _ELLIOT.use("map", "", "MAP@K", divisor=Divisor.PLACES),
+    _ELLIOT.use("mrr", "", "MRR@K"),
+    _ELLIOT.use("hit-rate", "", "HR@K"),
+    # LensKit, to which every item of the test part is relevant; its lists come in an order of their own
+    _LENSKIT.use("ndcg", "NDCG()", "NDCG(K)", discount=Discount.CLIPPED, gain=Gain.BINARY),
+    _LENSKIT.use("precision", "Precision()", "Precision(K)", divisor=Divisor.RETRIEVED),
+    _LENSKIT.use("recall", "Recall()", "Recall(K)", divisor=Divisor.RELEVANT_OR_CUT),
+    _LENSKIT.use(  # fails for users of whom the truth has nothing
+        "map",
+        "AveragePrecision()",
+        "AveragePrecision(K)",
+        divisor=Divisor.RELEVANT_OR_RETRIEVED,
+        unknown=Unknown.DROPPED,
+    ),
+    _LENSKIT.use("mrr", "RecipRank()", "RecipRank(K)"),
+    _LENSKIT.use("hit-rate", "Hit()", "Hit(K)"),
+    _LENSKIT.use(
+        "ndcg", "NDCG(gain='rating')", "NDCG(K, gain='rating')", discount=Discount.CLIPPED, without=Without.ZERO
+    ),
+    # scikit-learn, given for each user all items of both lists, those without a score below the others
+    _SKLEARN.use("ndcg", "ndcg_score", "ndcg_score(k=K)", relevant=None, without=Without.ZERO),
+    _SKLEARN.use("map", "average_precision_score", "", ties=Ties.TOGETHER, without=Without.ZERO),
+    _SKLEARN.use("map", "label_ranking_average_precision_score", "", ties=Ties.TOGETHER, without=Without.ONE),
+    _SKLEARN.use("auc", "roc_auc_score", ""),
+    # cornac: `rating_threshold` is 1 by default
+    _CORNAC.use("ndcg", "NDCG()", "NDCG(k=K)", gain=Gain.BINARY),
+    _CORNAC.use("precision", "Precision()", "Precision(k=K)"),
+    _CORNAC.use("recall", "Recall()", "Recall(k=K)"),
+    _CORNAC.use("hit-rate", "HitRatio()", "HitRatio(k=K)"),
+    _CORNAC.use("map", "MAP()", "", ties=Ties.TOGETHER),
+    _CORNAC.use("mrr", "MRR()", ""),
+    _CORNAC.use("auc", "AUC()", "", ties=Ties.LAST),
+    # implicit, to which every entry of the test matrix is relevant
+    _IMPLICIT.use("ndcg", "", "ndcg_at_k(K=K)", gain=Gain.BINARY),
+    _IMPLICIT.use("precision", "", "precision_at_k(K=K)", divisor=Divisor.RELEVANT_OR_CUT, average=Average.DIVISORS),
+    _IMPLICIT.use("map", "", "mean_average_precision_at_k(K=K)", divisor=Divisor.RELEVANT_OR_CUT),
 )
 TOOLS = tuple(dict.fromkeys(use.tool for use in USES))
 
