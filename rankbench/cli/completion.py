@@ -37,7 +37,7 @@ def _registered(file: str, group: str) -> list[str]:
 
 
 def _metrics() -> list[str]:
-    calls = _calls("metrics/records.py", "Metric")
+    calls = _calls("metrics/records.py", "Metric", "_of_pairs", "_of_ranks", "_of_list", "_of_all_pairs")
     built_in = [call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)]
     return [*map(str, built_in), *_own_metrics()]
 
@@ -48,10 +48,10 @@ def _stored() -> list[str]:
     return [path.parent.name for path in plans]
 
 
-def _calls(file: str, name: str) -> Iterator[ast.Call]:
-    """The calls of this name in a module of the package, which is read and not imported."""
+def _calls(file: str, *names: str) -> Iterator[ast.Call]:
+    """The calls of these functions in a module of the package, which is read and not imported."""
     for node in ast.walk(ast.parse((_PACKAGE / file).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             yield node
 
 

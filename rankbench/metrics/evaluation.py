@@ -265,22 +265,9 @@ def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None
     if record.counts == "ordered":
         return np.where(test.has_order, value, np.nan)
     if record.counts == "relevant" and "relevant" in record.takes:
-        return np.where(_with_relevant(test, record.settings.relevant), value, np.nan)
+        relevant = np.bincount(test.users[test.values >= record.settings.relevant], minlength=test.n_users) > 0
+        return np.where(relevant, value, np.nan)
     return value
-
-
-def _with_relevant(test: Ratings, threshold: float) -> Flags:
-    """A mask of the users with a held-out rating of at least the threshold."""
-    return _extreme(test, np.maximum) >= threshold
-
-
-def _extreme(test: Ratings, of_two: np.ufunc) -> Floats:
-    """The maximum or minimum of each user's held-out ratings; NaN for users without any."""
-    found = np.full(test.n_users, np.nan)
-    some = np.diff(test.indptr) > 0
-    if some.any():
-        found[some] = of_two.reduceat(test.values, test.indptr[:-1][some])
-    return found
 
 
 def _present(test: View, train: View) -> Flags:

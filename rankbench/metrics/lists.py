@@ -8,6 +8,7 @@ on the lists of all users, which items how many lists hold, is counted in a firs
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,11 +58,7 @@ def of_lists(
     values: dict[tuple[int, int], Floats] = {}
     for k in dict.fromkeys(k for _, k in asked):
         codes = [ListCode(code) for code, size in asked if size == k]
-
-        def blocks(k: int = k) -> Iterator[Lists]:
-            return made(model, test, k, threads, train)
-
-        found = _values(codes, blocks, test, train)
+        found = _values(codes, partial(made, model, test, k, threads, train), test, train)
         values |= {(int(code), k): of_users for code, of_users in found.items()}
     return values
 

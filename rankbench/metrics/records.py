@@ -90,7 +90,7 @@ class Metric:
         """The full definition, with the settings filled in."""
         if self.own is not None:
             return self.definition
-        return "; ".join([self.definition.format_map(_Phrases(self)), *_clauses(self)])
+        return "; ".join([self.definition.format_map(_phrases(self)), *_clauses(self)])
 
     @property
     def choices(self) -> str:
@@ -165,22 +165,19 @@ _CATALOGUE = (
 )
 
 
-class _Phrases(dict[str, str]):
+def _phrases(record: Metric) -> dict[str, str]:
     """The texts for the placeholders of a definition."""
-
-    def __init__(self, record: Metric) -> None:
-        settings = record.settings
-        least = f"rating >= {settings.relevant:g}"
-        ranks = f"the first {record.k} ranks" if record.whole else f"the first min({record.k}, candidates) ranks"
-        super().__init__(
-            pairs=_PAIRS[settings.pairs],
-            relevant="any held-out item" if settings.relevant == -inf else least,
-            ranks=ranks if record.k else "all ranks",
-            beyond=f", 0 beyond rank {record.k}" if record.k else "",
-            n=str(settings.n),
-            power="" if settings.n == 1 else "^2",
-            eps=f"{settings.eps:g}",
-        )
+    settings = record.settings
+    ranks = f"the first {record.k} ranks" if record.whole else f"the first min({record.k}, candidates) ranks"
+    return {
+        "pairs": _PAIRS[settings.pairs],
+        "relevant": "any held-out item" if settings.relevant == -inf else f"rating >= {settings.relevant:g}",
+        "ranks": ranks if record.k else "all ranks",
+        "beyond": f", 0 beyond rank {record.k}" if record.k else "",
+        "n": str(settings.n),
+        "power": "" if settings.n == 1 else "^2",
+        "eps": f"{settings.eps:g}",
+    }
 
 
 def _clauses(record: Metric) -> list[str]:
@@ -225,31 +222,42 @@ _SHARED_OUT = (
 _MISORDERED = "where (h_j - h_i)(y_j - y_i) < 0, else 0"
 _DIFFERENCE = "|(h_j - h_i) - (y_j - y_i)|"
 
+
+def _of_pairs(
+    name: str, definition: str, better: Better = "lower", average: Literal["users", "pairs"] = "users"
+) -> Metric:
+    """A metric of the pairs in the right or in the wrong order."""
+    return Metric(name, definition, better, (0, 1), Code.PAIRWISE_ERROR, _OF_PAIRS, settings=Settings(average=average))
+
+
+def _of_ranks(
+    name: str, definition: str, code: Code, users: Users = "relevant", takes: tuple[str, ...] = _OF_RANKS
+) -> Metric:
+    """A metric of the ranks of relevant candidates, or of gains, perhaps up to a cut-off."""
+    return Metric(name, definition, "higher", (0, 1), code, takes, True, users)
+
+
+def _of_list(name: str, definition: str, better: Better, limits: tuple[float, float], code: ListCode) -> Metric:
+    """A metric of the lists of recommended items."""
+    return Metric(name, definition, better, limits, code, cuts=True, k=_LIST)
+
+
+def _of_all_pairs(name: str, cost: str, code: Code, *takes: str) -> Metric:
+    """The mean of a cost over all pairs."""
+    return Metric(name, _ALL_PAIRS % cost, "lower", (0, inf), code, takes)
+
+
 _RECORDS = (
-    Metric(
-        "pairwise-error",
-        "share of the user's {pairs} that the scores put in the wrong order, a tie counts 1/2",
-        "lower",
-        (0, 1),
-        Code.PAIRWISE_ERROR,
-        _OF_PAIRS,
-    ),
-    Metric(
+    _of_pairs("pairwise-error", "share of the user's {pairs} that the scores put in the wrong order, a tie counts 1/2"),
+    _of_pairs(
         "pairwise-accuracy",
         "share of the user's {pairs} that the scores put in the right order, a tie counts 1/2",
-        "higher",
-        (0, 1),
-        Code.PAIRWISE_ERROR,
-        _OF_PAIRS,
+        better="higher",
     ),
-    Metric(
+    _of_pairs(
         "comparison-error",
         "share of the {pairs} that the scores put in the wrong order, a tie counts 1/2",
-        "lower",
-        (0, 1),
-        Code.PAIRWISE_ERROR,
-        _OF_PAIRS,
-        settings=Settings(average="pairs"),
+        average="pairs",
     ),
     Metric(
         "log-loss",
@@ -277,54 +285,21 @@ _RECORDS = (
         (0, 1),
         Code.MISRANKING,
     ),
-    Metric("ndcg", _NDCG % "2^rating - 1", "higher", (0, 1), Code.NDCG, ("candidates", "users"), True, users="ordered"),
-    Metric(
-        "ndcg-linear",
-        _NDCG % "the rating itself",
-        "higher",
-        (0, 1),
-        Code.NDCG_LINEAR,
-        ("candidates", "users"),
-        True,
-        users="ordered",
-    ),
-    Metric(
+    _of_ranks("ndcg", _NDCG % "2^rating - 1", Code.NDCG, "ordered", ("candidates", "users")),
+    _of_ranks("ndcg-linear", _NDCG % "the rating itself", Code.NDCG_LINEAR, "ordered", ("candidates", "users")),
+    _of_ranks(
         "precision",
         "share of {ranks} that hold a relevant candidate ({relevant})",
-        "higher",
-        (0, 1),
         Code.PRECISION,
-        _OF_RANKS,
-        True,
-        users="ordered",
+        "ordered",
     ),
-    Metric(
-        "recall",
-        "share of the user's relevant candidates ({relevant}) that stand on {ranks}",
-        "higher",
-        (0, 1),
-        Code.RECALL,
-        _OF_RANKS,
-        True,
-    ),
-    Metric(
-        "mrr",
-        "1 / rank of the first relevant candidate ({relevant}){beyond}",
-        "higher",
-        (0, 1),
-        Code.RECIPROCAL_RANK,
-        _OF_RANKS,
-        True,
-    ),
-    Metric(
+    _of_ranks("recall", "share of the user's relevant candidates ({relevant}) that stand on {ranks}", Code.RECALL),
+    _of_ranks("mrr", "1 / rank of the first relevant candidate ({relevant}){beyond}", Code.RECIPROCAL_RANK),
+    _of_ranks(
         "map",
         "average precision: mean over the user's relevant candidates ({relevant}) of the share of relevant ones up to "
         "and with their ranks{beyond}",
-        "higher",
-        (0, 1),
         Code.AVERAGE_PRECISION,
-        _OF_RANKS,
-        True,
     ),
     Metric(
         "auc",
@@ -350,17 +325,15 @@ _RECORDS = (
         (-1, 1),
         Code.SPEARMAN,
     ),
-    Metric(
+    _of_list(
         "coverage",
         "share of all items of the catalogue that are on at least one user's list (of ties: the expected share); "
         + _SHARED_OUT,
         "higher",
         (0, 1),
         ListCode.COVERAGE,
-        cuts=True,
-        k=_LIST,
     ),
-    Metric(
+    _of_list(
         "gini",
         "Gini coefficient of the items' exposures, sum over the n items of the catalogue of (2 r - n - 1) e / (n x sum "
         "of e), e the (of ties: expected) number of lists that an item is on and r its rank by rising e: 0 if all "
@@ -368,56 +341,29 @@ _RECORDS = (
         "lower",
         (0, 1),
         ListCode.GINI,
-        cuts=True,
-        k=_LIST,
     ),
-    Metric(
+    _of_list(
         "novelty",
         "mean self-information of the items on the user's list, -log2 of the share of the users with a training rating "
         "who rated the item in training, in bits; an item that none of them rated counts as rated by one",
         "higher",
         (0, inf),
         ListCode.NOVELTY,
-        cuts=True,
-        k=_LIST,
     ),
-    Metric(
+    _of_list(
         "intra-list-similarity",
         "mean over the pairs of items on the user's list of the cosine of their features, 0 for an item whose features "
         "are all 0; left out: users with fewer than two items on their list",
         "lower",
         (-1, 1),
         ListCode.SIMILARITY,
-        cuts=True,
-        k=_LIST,
     ),
-    Metric("msd", _ALL_PAIRS % f"{_DIFFERENCE}^2", "lower", (0, inf), Code.MAGNITUDE_2),
-    Metric("m1d", _ALL_PAIRS % _DIFFERENCE, "lower", (0, inf), Code.MAGNITUDE_1),
-    Metric(
-        "cost-hr",
-        _ALL_PAIRS % f"|h_j - h_i|{{power}} {_MISORDERED}",
-        "lower",
-        (0, inf),
-        Code.HINGE_RANK_1,
-        ("n", "part"),
-    ),
-    Metric("cost-mp", _ALL_PAIRS % f"{_DIFFERENCE}{{power}}", "lower", (0, inf), Code.MAGNITUDE_1, ("n", "part")),
-    Metric(
-        "cost-hmp",
-        _ALL_PAIRS % f"{_DIFFERENCE}{{power}} {_MISORDERED}",
-        "lower",
-        (0, inf),
-        Code.ONE_SIDED_1,
-        ("n", "part"),
-    ),
-    Metric(
-        "cost-svr",
-        _ALL_PAIRS % f"max({_DIFFERENCE} - {{eps}}, 0){{power}}",
-        "lower",
-        (0, inf),
-        Code.INSENSITIVE_1,
-        ("n", "eps", "part"),
-    ),
+    _of_all_pairs("msd", f"{_DIFFERENCE}^2", Code.MAGNITUDE_2),
+    _of_all_pairs("m1d", _DIFFERENCE, Code.MAGNITUDE_1),
+    _of_all_pairs("cost-hr", f"|h_j - h_i|{{power}} {_MISORDERED}", Code.HINGE_RANK_1, "n", "part"),
+    _of_all_pairs("cost-mp", f"{_DIFFERENCE}{{power}}", Code.MAGNITUDE_1, "n", "part"),
+    _of_all_pairs("cost-hmp", f"{_DIFFERENCE}{{power}} {_MISORDERED}", Code.ONE_SIDED_1, "n", "part"),
+    _of_all_pairs("cost-svr", f"max({_DIFFERENCE} - {{eps}}, 0){{power}}", Code.INSENSITIVE_1, "n", "eps", "part"),
 )
 METRICS: dict[str, Metric] = {record.name: record for record in _RECORDS}
 OWN_METRICS = Registry(

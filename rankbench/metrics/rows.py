@@ -44,9 +44,9 @@ def rated(model: Model, test: Ratings, rows: Sequence[KernelRow], threads: int, 
     """rows x users: the requested values; candidates are the user's own held-out items."""
     requests = requested(rows, int(np.diff(test.indptr).max(initial=0)))
     own = _scored(model, test)
-    if train is None or _WITH_TRAINING.isdisjoint(row.code for row in rows):
-        return kernel.per_user(test=own, requests=requests, threads=threads)
-    return kernel.per_user(test=own, requests=requests, threads=threads, train=_scored(model, train))
+    needed = train is not None and not _WITH_TRAINING.isdisjoint(row.code for row in rows)
+    trained = _scored(model, train) if train is not None and needed else None
+    return kernel.per_user(test=own, requests=requests, threads=threads, train=trained)
 
 
 def _scored(model: Model, ratings: Ratings) -> kernel.RatedScores:
