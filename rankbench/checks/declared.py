@@ -23,24 +23,15 @@ def declarations(subject: Subject) -> Finding:
     if not isinstance(solver.determinism, Determinism):
         remedy = "declare Determinism.EXACT, FIXED_THREADS or RACY"
         return failed(name, f"determinism is {solver.determinism!r}", remedy)
-    if type(solver.version) is not int or solver.version < 1:
-        return failed(
-            name, f"version is {solver.version!r}", "declare version: ClassVar = 1, and raise it with changes"
-        )
-    if not is_frozen(solver):
-        return failed(name, "the class can be changed", "put @dataclass(frozen=True) above it")
+    if found := not_kept(solver):
+        return found
     kinds_said = " and ".join(kind.__name__ for kind in kinds)
     return passed(name, f"learns from {kinds_said}, {solver.determinism.value}, version {solver.version}")
 
 
-def pickling(subject: Subject) -> Finding:
-    """Whether the solver is the same after it was sent to another process."""
-    return keeps_after_pickling(subject.solver)
-
-
-def keeps_after_pickling(record: Any) -> Finding:
-    """Whether a record is the same after it was sent to another process."""
-    name = "pickling"
+def pickling(subject: Any) -> Finding:
+    """Whether the solver or metric is the same after it was sent to another process."""
+    name, record = "pickling", subject.record
     try:
         back = pickle.loads(pickle.dumps(record))
     except Exception as error:  # a user's class may raise anything
@@ -62,36 +53,31 @@ def settings(subject: Subject) -> Finding:
     return passed(name, "a training leaves them as they were")
 
 
-def wrong_settings(subject: Subject) -> Finding:
+def wrong_settings(subject: Any) -> Finding:
     """Whether a setting of the wrong type is refused in one line that names it."""
-    return refuses_wrong_settings(subject.solver)
-
-
-def refuses_wrong_settings(record: Any) -> Finding:
-    """Whether a record refuses a setting of the wrong type in one line that names it."""
-    name = "wrong settings"
+    name, record = "wrong settings", subject.record
     numbers = [key for key, value in settings_of(record).items() if type(value) in (int, float)]
     if not numbers:
         return not_applicable(name, "it has no setting that is a number")
     for key in numbers:
         try:
             type(record)(**{**settings_of(record), key: "no number"})
+            what = "is accepted"
         except UserError:
             continue
         except Exception as error:  # a user's class may raise anything
-            problem = f"{key}='no number' raises {type(error).__name__}"
-            return failed(
-                name, problem, "inherit rankbench.names.Checked, or call rankbench.names.check(self) in __post_init__"
-            )
-        return failed(
-            name,
-            f"{key}='no number' is accepted",
-            "inherit rankbench.names.Checked, or call rankbench.names.check(self) in __post_init__",
-        )
+            what = f"raises {type(error).__name__}"
+        remedy = "inherit rankbench.names.Checked, or call rankbench.names.check(self) in __post_init__"
+        return failed(name, f"{key}='no number' {what}", remedy)
     return passed(name, f"refused: {', '.join(numbers)}")
 
 
-def is_frozen(record: Any) -> bool:
-    """Whether this is a record of a frozen dataclass."""
+def not_kept(record: Any) -> Finding | None:
+    """The finding if a record has no version, or can be changed; stored results rely on both."""
+    if type(record.version) is not int or record.version < 1:
+        remedy = "declare version: ClassVar = 1, and raise it with changes"
+        return failed("declarations", f"version is {record.version!r}", remedy)
     parameters: Any = getattr(type(record), "__dataclass_params__", None)
-    return parameters is not None and bool(parameters.frozen)
+    if parameters is None or not parameters.frozen:
+        return failed("declarations", "the class can be changed", "put @dataclass(frozen=True) above it")
+    return None

@@ -62,6 +62,11 @@ class Subject:
     threads: tuple[int, ...] = (1, 2, 3)
 
     @property
+    def record(self) -> Solver:
+        """The solver, by the name that it has in what the checks of metrics get, too."""
+        return self.solver
+
+    @property
     def train(self) -> View:
         """What the harness would hand over."""
         return offer(self.solver, self.ratings)

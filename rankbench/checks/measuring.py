@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankbench.checks.conduct import printed_by
-from rankbench.checks.declared import is_frozen, keeps_after_pickling, refuses_wrong_settings
+from rankbench.checks.declared import not_kept
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.core.contract import Floats, OwnMetric
 
@@ -37,7 +37,7 @@ def _users() -> tuple[Held, ...]:
 class Measured:
     """The metric that is checked, and the users that it is tried on."""
 
-    metric: OwnMetric
+    record: OwnMetric
     users: tuple[Held, ...] = field(default_factory=_users)
 
     def of(self, change: Callable[[Held], Held] = lambda held: held) -> Floats:
@@ -48,7 +48,7 @@ class Measured:
         """What the metric returns for a user; as in a run, the ratings cannot be written to."""
         ratings = held.ratings.copy()
         ratings.flags.writeable = False
-        return self.metric.of_user(held.scores.copy(), ratings)
+        return self.record.of_user(held.scores.copy(), ratings)
 
     def mean(self, change: Callable[[Held], Held]) -> float:
         """The mean over the users that are not left out, after this change; NaN if all are."""
@@ -57,24 +57,21 @@ class Measured:
 
     def is_better(self, one: float, other: float) -> bool:
         """Whether the first value is better than the other by more than rounding."""
-        ahead = one - other if self.metric.better == "higher" else other - one
+        ahead = one - other if self.record.better == "higher" else other - one
         return ahead > _ROUNDING * abs(other)
 
 
 def declarations(subject: Measured) -> Finding:
     """Whether definition, direction, limits and version are of the right kind, and the class is a frozen dataclass."""
-    name, metric = "declarations", subject.metric
+    name, metric = "declarations", subject.record
     if not isinstance(metric.definition, str) or not metric.definition.strip():
         return failed(name, f"definition is {metric.definition!r}", "say in words what the value is")
     if metric.better not in ("higher", "lower"):
         return failed(name, f"better is {metric.better!r}", "declare 'higher' or 'lower'")
     if not _are_limits(metric.limits):
         return failed(name, f"limits is {metric.limits!r}", "declare the lowest and the highest value: (0, 1)")
-    if type(metric.version) is not int or metric.version < 1:
-        remedy = "declare version: ClassVar = 1, and raise it with changes"
-        return failed(name, f"version is {metric.version!r}", remedy)
-    if not is_frozen(metric):
-        return failed(name, "the class can be changed", "put @dataclass(frozen=True) above it")
+    if found := not_kept(metric):
+        return found
     low, high = metric.limits
     return passed(name, f"{metric.better} is better, from {low:g} to {high:g}, version {metric.version}")
 
@@ -97,7 +94,7 @@ def values(subject: Measured) -> Finding:
 
 def limits(subject: Measured) -> Finding:
     """Whether all values keep the limits, of good scores and bad ones."""
-    low, high = subject.metric.limits
+    low, high = subject.record.limits
     for change in (lambda held: held, _perfect, _reversed, _alike):
         found = subject.of(change)
         wrong = found[(found < low - _ROUNDING) | (found > high + _ROUNDING) | np.isinf(found)]
@@ -109,7 +106,7 @@ def limits(subject: Measured) -> Finding:
 
 def definition(subject: Measured) -> Finding:
     """Whether the definition says which users are left out, if any are."""
-    name, text = "definition", subject.metric.definition
+    name, text = "definition", subject.record.definition
     out = int(np.isnan(subject.of()).sum())
     if out and not any(words in text for words in _SAYS_WHO):
         problem = f"it does not say who is left out, and {out} of {len(subject.users)} users are"
@@ -125,7 +122,7 @@ def direction(subject: Measured) -> Finding:
         return not_applicable(name, "the value does not depend on the order of the scores")
     seen = f"scores equal to the ratings get {best:.4g}, with the sign turned around {worst:.4g}"
     if not subject.is_better(best, worst):
-        other = "lower" if subject.metric.better == "higher" else "higher"
+        other = "lower" if subject.record.better == "higher" else "higher"
         return failed(name, seen, f"declare better = '{other}', or read a higher score as a better item")
     return passed(name, seen)
 
@@ -166,7 +163,7 @@ def missing_scores(subject: Measured) -> Finding:
     """Whether an item without a score (NaN) stands behind all others, or the user is left out."""
     name = "missing scores"
     for lost in (_first_lost, _all_lost):
-        bare = Measured(subject.metric, tuple(map(lost, subject.users)))
+        bare = Measured(subject.record, tuple(map(lost, subject.users)))
         found, expected = bare.of(), bare.of(_behind)
         wrong = ~(np.isnan(found) | _close(found, expected))
         if wrong.any():
@@ -182,7 +179,7 @@ def writing(subject: Measured) -> Finding:
     for held in subject.users:
         scores, ratings = held.scores.copy(), held.ratings.copy()
         ratings.flags.writeable = False
-        subject.metric.of_user(scores, ratings)
+        subject.record.of_user(scores, ratings)
         if scores.tobytes() != held.scores.tobytes():
             return failed("writing", "`of_user` changes the scores that it is given", "copy them first: scores.copy()")
     return passed("writing", "scores and ratings stay as they were")
@@ -191,7 +188,7 @@ def writing(subject: Measured) -> Finding:
 def repeating(subject: Measured) -> Finding:
     """Whether a user's value is the same again, and whatever users were measured before."""
     forward = subject.of()
-    backward = Measured(subject.metric, subject.users[::-1]).of()[::-1]
+    backward = Measured(subject.record, subject.users[::-1]).of()[::-1]
     if forward.tobytes() != backward.tobytes() or forward.tobytes() != subject.of().tobytes():
         remedy = "compute from scores and ratings alone: draw nothing, and keep nothing between two users"
         return failed("repeating", "a user gets another value the second time", remedy)
@@ -203,16 +200,6 @@ def silence(subject: Measured) -> Finding:
     if text := printed_by(subject.of):
         return failed("silence", f"measuring prints {text!r}", "print nothing: it is called for every user")
     return passed("silence", "measuring prints nothing")
-
-
-def pickling(subject: Measured) -> Finding:
-    """Whether the metric is the same after it was sent to another process."""
-    return keeps_after_pickling(subject.metric)
-
-
-def wrong_settings(subject: Measured) -> Finding:
-    """Whether a setting of the wrong type is refused in one line that names it."""
-    return refuses_wrong_settings(subject.metric)
 
 
 def _are_limits(found: object) -> bool:
