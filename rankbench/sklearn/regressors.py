@@ -30,7 +30,34 @@ Samples: TypeAlias = npt.ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatri
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 
-class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What the regressors have in common; those without a kernel make scores of which only the order is meaningful."""
+
+    def predict(self, X: Samples) -> Floats:
+        """A score per row of X; with a kernel, the scores of the training samples have the mean of the targets."""
+        check_is_fitted(self, "model_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        model: Any = self.model_
+        if isinstance(model, UserWeights | Stumps):
+            table = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+            items = np.arange(X.shape[0], dtype=np.int32)
+            changed = {"features" if isinstance(model, UserWeights) else "item_features": table}
+            return replace(model, **changed).score(np.zeros(len(items), np.int32), items)
+        gram = _kernel(self.solver_, X, self.X_fit_)
+        scores: Floats = np.asarray(gram @ model.coefficients).ravel() + model.offsets[0]
+        return scores
+
+    def __sklearn_tags__(self) -> Tags:
+        """The tags of a regressor that accepts sparse X, and kernel matrices with kernel=precomputed."""
+        tags = super().__sklearn_tags__()
+        kernel = getattr(self, "kernel", None)
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = kernel == "precomputed"
+        tags.regressor_tags.poor_score = kernel is None  # no good R squared is to be expected
+        return tags
+
+
+class MPRank(_Regressor):
     """Magnitude-preserving ranking in closed form; the settings are those of `rankbench.MPRank`.
 
     With kernel=precomputed, X is the kernel between samples; in `predict` it is the kernel between new samples
@@ -56,16 +83,8 @@ class MPRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         _fit(self, "mprank", X, y)
         return self
 
-    def predict(self, X: Samples) -> Floats:
-        """A score per row of X; on the training samples, the scores have the mean of the targets."""
-        return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Tags:
-        """The tags of a regressor that accepts sparse X, and kernel matrices with kernel=precomputed."""
-        return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
-
-
-class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class SVRank(_Regressor):
     """Magnitude-preserving ranking with an eps-insensitive loss; the other settings are those of `rankbench.SVRank`.
 
     Training ends at a relative duality gap of `tolerance`, or after `max_steps` steps. With kernel=precomputed, X
@@ -97,16 +116,8 @@ class SVRank(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         _fit(self, "svrank", X, y, self.max_steps)
         return self
 
-    def predict(self, X: Samples) -> Floats:
-        """A score per row of X; on the training samples, the scores have the mean of the targets."""
-        return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Tags:
-        """The tags of a regressor that accepts sparse X, and kernel matrices with kernel=precomputed."""
-        return _tags(super().__sklearn_tags__(), pairwise=self.kernel == "precomputed")
-
-
-class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RankBoost(_Regressor):
     """RankBoost with `n_rounds` thresholds on features; the other settings are those of `rankbench.RankBoost`.
 
     Only the order of its scores is meaningful, not their size.
@@ -129,16 +140,8 @@ class RankBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         _fit(self, "rankboost", X, y, self.n_rounds, self.random_state)
         return self
 
-    def predict(self, X: Samples) -> Floats:
-        """A score per row of X."""
-        return _predict(self, X)
 
-    def __sklearn_tags__(self) -> Tags:
-        """The tags of a regressor that accepts sparse X and is not expected to reach a good R squared."""
-        return _tags(super().__sklearn_tags__(), poor_score=True)
-
-
-class RankSVM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RankSVM(_Regressor):
     """A linear function that orders the samples of each query: squared hinge over pairs, to its optimum.
 
     Its loss counts all pairs of samples of one query with different targets; without queries all samples are of one.
@@ -170,16 +173,9 @@ class RankSVM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coef_")
         return np.asarray(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64) @ self.coef_)
 
-    def __sklearn_tags__(self) -> Tags:
-        """The tags of a regressor that accepts sparse X and is not expected to reach a good R squared."""
-        return _tags(super().__sklearn_tags__(), poor_score=True)
-
-
-Regressor: TypeAlias = MPRank | SVRank | RankBoost
-
 
 def _fit(
-    estimator: Regressor, name: str, X: Samples, y: npt.ArrayLike, steps: int = 1, random_state: RandomState = None
+    estimator: _Regressor, name: str, X: Samples, y: npt.ArrayLike, steps: int = 1, random_state: RandomState = None
 ) -> None:
     """Train the solver on one user who rated all samples, and store the model in the estimator."""
     solver = SOLVERS.find(name)(**_settings(estimator))
@@ -200,27 +196,12 @@ def _validated(estimator: BaseEstimator, X: Samples, y: npt.ArrayLike) -> tuple[
     return table, np.asarray(targets)
 
 
-def _settings(estimator: Regressor) -> dict[str, Any]:
+def _settings(estimator: _Regressor) -> dict[str, Any]:
     """The estimator's parameters that are settings of the solver and differ from their defaults."""
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     own = ("n_rounds", "max_steps", "random_state")
     given = estimator.get_params(deep=False)
     return {name: value for name, value in given.items() if name not in own and value != defaults[name]}
-
-
-def _predict(estimator: Regressor, X: Samples) -> Floats:
-    """The scores that the fitted model gives to new items."""
-    check_is_fitted(estimator, "model_")
-    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-    model: Any = estimator.model_
-    if isinstance(model, UserWeights | Stumps):
-        table = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-        items = np.arange(X.shape[0], dtype=np.int32)
-        same = replace(model, features=table) if isinstance(model, UserWeights) else replace(model, item_features=table)
-        return same.score(np.zeros(len(items), np.int32), items)
-    gram = _kernel(estimator.solver_, X, estimator.X_fit_)
-    scores: Floats = np.asarray(gram @ model.coefficients).ravel() + model.offsets[0]
-    return scores
 
 
 def _kernel(solver: mprank.MPRank | svrank.SVRank, X: Matrix, others: Matrix) -> Matrix:
@@ -230,11 +211,3 @@ def _kernel(solver: mprank.MPRank | svrank.SVRank, X: Matrix, others: Matrix) ->
     if solver.kernel == "polynomial":
         return polynomial_kernel(X, others, degree=solver.degree, gamma=solver.width**-2, coef0=1)
     return rbf_kernel(X, others, gamma=0.5 / solver.width**2)
-
-
-def _tags(tags: Tags, poor_score: bool = False, pairwise: bool = False) -> Tags:
-    """The tags of a regressor that takes sparse X."""
-    tags.input_tags.sparse = True
-    tags.input_tags.pairwise = pairwise
-    tags.regressor_tags.poor_score = poor_score
-    return tags
