@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from rankbench.api.anytime import compared, cores, usual_seconds
-from rankbench.api.experiments import TIMEOUT, conditions_of, display_of
+from rankbench.api.experiments import TIMEOUT, Names, conditions_of, display_of, listed, seconds_in
 from rankbench.api.outcomes import Outcome
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
@@ -83,8 +83,8 @@ class Answer(Outcome):
 def on(
     data: Any,
     *,
-    solver: str | list[str] | tuple[str, ...] = (),
-    metric: str | list[str] | tuple[str, ...] = (),
+    solver: Names = (),
+    metric: Names = (),
     split: str = "",
     time: float | None = None,
     trials: int | None = None,
@@ -148,14 +148,13 @@ def on(
         An `Outcome` with the answer in words, `answer`, and the text of the experiment file, `experiment`.
     """
     solvers, metrics = listed(solver), listed(metric)
-    if report and out is None:
-        raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
+    limit = seconds_in("time", time)
     wishes = Wishes(solvers, metrics, split, trials, repetitions, seed, margin)
-    with results_folder(out) as (results, keep):
+    with results_folder(out, report) as (results, keep):
         given, materials = handed(data, results.out), Materials(seed)
         with given.errors():
             choice = choice_for(given.name, wishes, materials)
-        seconds = usual_seconds(choice.facts.rows) if time is None else None if time == inf else time
+        seconds = usual_seconds(choice.facts.rows) if limit is None else None if limit == inf else limit
         conditions = conditions_of(cores() if jobs is None else jobs, timeout, memory, _RERUN)
         selection = Selection(seed=seed_of(seed), threads=threads)
         session = Session(results, selection, conditions, display=display_of(quiet, verbose))
@@ -187,21 +186,16 @@ def audit(data: Any, *, seed: int = 0) -> Audit:
         return replace(found, about=given.worded(found.about))
 
 
-def listed(names: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """One name, or several."""
-    given = (names,) if isinstance(names, str) else tuple(names)
-    for name in given:
-        if not isinstance(name, str):
-            raise UserError(f"{name!r:.60} is not a name", remedy='give names, such as "sgd[rank=5]" or "mine.py:Mine"')
-    return given
-
-
 @contextmanager
-def results_folder(out: str | Path | None) -> Iterator[tuple[ResultsFolder, Callable[[Study], None]]]:
+def results_folder(
+    out: str | Path | None, report: bool = False
+) -> Iterator[tuple[ResultsFolder, Callable[[Study], None]]]:
     """The folder of results: the one given, or one that is removed once the study is no longer in use.
 
-    The function that comes with it takes that study; without one the folder is removed at once.
+    The function that comes with it takes that study; without one the folder is removed at once. A report stays.
     """
+    if report and out is None:
+        raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
     folder = Path(mkdtemp(prefix="rankbench-on-") if out is None else out)
     kept: list[Study] = []
     try:

@@ -111,16 +111,15 @@ def run(
         All that is stored of the experiment, as tables.
     """
     conditions = conditions_of(jobs, timeout, memory, rerun, join, wait)
-    selection = Selection(
-        _names(solver), _names(data), repetitions, seed_of(seed), threads, full, trials, redraws(redraw)
-    )
+    about = (listed(solver), listed(data), repetitions, seed_of(seed), threads, full, trials)
+    selection = Selection(*about, redraws(redraw))
     chosen = experiments.load(experiment, full) if isinstance(experiment, str) else experiment
     if not isinstance(chosen, Experiment):
         problem = f"the experiment is a {type(chosen).__name__}"
         raise UserError(problem, remedy="pass a name (rankbench list experiments) or the path of a TOML file")
     check_named([chosen], selection)
     display = display_of(quiet, verbose, callback)
-    waits = Waits(_seconds("wait_for_workers", wait_for_workers), _seconds("scheduler_timeout", scheduler_timeout))
+    waits = Waits(seconds_in("wait_for_workers", wait_for_workers), seconds_in("scheduler_timeout", scheduler_timeout))
     with workplace_at(None if dry_run else scheduler, jobs, display.complain, waits) as workplace:
         session = Session(folder_of(out), selection, conditions, workplace, display)
         if join:
@@ -240,7 +239,7 @@ def conditions_of(
     """The conditions of a run, checked; a driver that runs alone always waits."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
-    _seconds("timeout", timeout)
+    seconds_in("timeout", timeout)
     if memory is not None and (not isinstance(memory, int) or memory < 1):
         raise UserError(f"memory={memory!r} is not valid", remedy="give bytes above 0, or None for no limit")
     if wait and not join:
@@ -248,7 +247,7 @@ def conditions_of(
     return Conditions(jobs, Caps(timeout, memory), reruns(rerun), join, wait or not join)
 
 
-def _seconds(name: str, value: float | None) -> float | None:
+def seconds_in(name: str, value: float | None) -> float | None:
     """The value of this option, checked: seconds, or None for no limit."""
     if value is not None and (not isinstance(value, int | float) or not value > 0):
         raise UserError(f"{name}={value!r} is not valid", remedy="give seconds above 0, or None for no limit")
@@ -264,12 +263,12 @@ def display_of(quiet: bool, verbose: bool = False, callback: Tell | None = None)
     return Terminal(verbose=verbose, stderr=True)
 
 
-def _names(given: Names) -> tuple[str, ...]:
+def listed(given: Names) -> tuple[str, ...]:
     """One name, or several."""
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     for name in names:
         if not isinstance(name, str):
-            remedy = "pass its name with its settings, such as 'sgd[rank=5]'"
+            remedy = 'give names, such as "sgd[rank=5]" or "mine.py:Mine"'
             raise UserError(f"a {type(name).__name__} is no name", remedy=remedy)
     return names
 

@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankbench.api.comparing import Answer, listed, results_folder
+from rankbench.api.comparing import Answer, results_folder
+from rankbench.api.experiments import Names, listed
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
 from rankbench.core.texts import is_file_name
@@ -17,28 +17,18 @@ from rankbench.judging.runs import Evaluated, Truth, evaluated, pool_of, truth_o
 from rankbench.judging.studies import Judged, name_of, stored
 from rankbench.judging.tools import JUDGE, Asked, asked_of
 from rankbench.records.store import ResultsFolder
-from rankbench.records.studies import Study
 
 if TYPE_CHECKING:
     import pandas
 
 METRICS = ("ndcg@10", "recall@10", "map")
-Metrics = str | list[str] | tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """Judged runs as a study, with a line for the truth and for each run on what it covers."""
-
-    study: Study
-    coverage: tuple[str, ...]
 
 
 def judge(
     runs: Any,
     truth: Any = None,
     *,
-    metric: Metrics = METRICS,
+    metric: Names = METRICS,
     convention: str = JUDGE,
     relevant: float | None = None,
     margin: float | None = None,
@@ -78,14 +68,12 @@ def judge(
     Answer
         An `Outcome` with the answer in words, `answer`, and what each run covers, `coverage`.
     """
-    if report and out is None:
-        raise UserError("report=True needs a folder", remedy="give out, where results and report are kept")
-    with results_folder(out) as (results, keep):
+    with results_folder(out, report) as (results, keep):
         found = judged(results, runs, truth, listed(metric), convention, relevant, margin, name)
         keep(found.study)
         if report:
             Session(results).report()
-        return Answer(found.study, coverage=found.coverage)
+        return found
 
 
 def judged(
@@ -97,7 +85,7 @@ def judged(
     relevant: float | None = None,
     margin: float | None = None,
     name: str = "",
-) -> Judgement:
+) -> Answer:
     """Judge runs and store what came of it; nothing is stored unless all runs can be judged."""
     if margin is not None and not 0 < margin < float("inf"):
         raise UserError(f"margin={margin:g} is out of range: must be above 0")
@@ -119,7 +107,7 @@ def judged(
     }
     command = _command(asked, metrics, convention, relevant)
     whole = Judged(name or name_of(asked.truth), asked.truth, truths, found, chosen, ids, command, margin)
-    return Judgement(stored(whole, results), tuple(_coverage(asked, truths, found, chosen)))
+    return Answer(stored(whole, results), coverage=tuple(_coverage(asked, truths, found, chosen)))
 
 
 def conventions(run: Any, truth: Any, metric: str, published: str) -> "pandas.DataFrame":

@@ -15,7 +15,7 @@ from rankbench.records.cells import Cell
 from rankbench.records.studies import Study
 
 
-def refitted(study: Study, view: View, threads: int = 1) -> tuple[Cell, Fitted]:
+def refitted(study: Study, view: View) -> tuple[Cell, Fitted]:
     """The best solver with the settings of its first repetition, trained on all rows of the data, and its cell.
 
     Where the split draws comparisons from the rows that train, they are drawn from all rows.
@@ -26,13 +26,13 @@ def refitted(study: Study, view: View, threads: int = 1) -> tuple[Cell, Fitted]:
     if isinstance(split, Binary):
         train, seen = split.whole(view, stream(cell.seed, "all rows", cell.place.split.identity))
     part = Split(train, train, seen).train_for(solver)
-    return cell, Fitted.of(trained(solver, part, cell.budget, cell.seed, threads), part, seen, solver)
+    return cell, Fitted.of(trained(solver, part, cell.budget, cell.seed, 1), part, seen, solver)
 
 
-def kept_model(study: Study, view: View, path: Path, threads: int = 1) -> str:
+def kept_model(study: Study, view: View, path: Path) -> str:
     """Write the model of the best solver trained on all rows to a file; returns a line about it or why not."""
     try:
-        cell, model = refitted(study, view, threads)
+        cell, model = refitted(study, view)
         save(model, path)
     except UserError as error:
         return f"no model is kept: {error}"

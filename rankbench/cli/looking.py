@@ -10,7 +10,7 @@ from rankbench.cli import completion
 from rankbench.cli.opening import is_archive, made_by, named, stored_in
 from rankbench.cli.options import RESULTS, Machine, OfFull, OfSeed, Stored, option
 from rankbench.cli.process import FAILED
-from rankbench.core.errors import UserError, not_stored, unknown
+from rankbench.core.errors import UserError, not_stored, unknown, writing_to
 from rankbench.core.lines import complain, show
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ def report(
 
 def _draw(found: "Study", columns: str, to: Path, out: Path) -> None:
     """Draw the figures of a study and print their paths: its own, that of its ranks, and its basic functions."""
-    try:
+    with writing_to(to, ""):
         to.mkdir(parents=True, exist_ok=True)
         files = [*_draw_figure(found, to, out), *_draw_bases(found, columns, to)]
-    except OSError as error:
-        raise UserError(f"cannot write to {to}: {error.strerror}") from None
     show("\n".join(f"{to / file}.{ending}" for file in files for ending in ("pdf", "png")))
 
 

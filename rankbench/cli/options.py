@@ -123,13 +123,6 @@ def as_options() -> Iterator[None]:
         raise error.as_option() if error.subject in ("Selection", "Tune", "Budget") else error from None
 
 
-def jobs_of(jobs: int) -> int:
-    """The number of jobs, checked."""
-    if not 1 <= jobs <= _JOBS:
-        raise UserError(f"-j {jobs} is out of range: must be at least 1 and at most {_JOBS}")
-    return jobs
-
-
 def refuse_odd_joining(join: bool, wait: bool, dry_run: bool) -> None:
     """Refuse options that make no sense together with --join, or without it."""
     if wait and not join:
@@ -150,7 +143,9 @@ def conditions_of(
         kinds = reruns(rerun if rerun else ())
     except UserError as error:
         raise UserError(f"--rerun {rerun[:60]}: {error}") from None
-    return Conditions(jobs_of(jobs), caps, kinds, join, wait or not join)
+    if not 1 <= jobs <= _JOBS:
+        raise UserError(f"-j {jobs} is out of range: must be at least 1 and at most {_JOBS}")
+    return Conditions(jobs, caps, kinds, join, wait or not join)
 
 
 def redraws_of(sources: str) -> "tuple[Source, ...]":

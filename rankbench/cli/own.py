@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankbench.cli import completion, options
-from rankbench.cli.options import RESULTS, as_options, bytes_of, jobs_of, option, seconds_of
+from rankbench.cli.options import RESULTS, as_options, conditions_of, option, seconds_of
 from rankbench.core.errors import UserError
 from rankbench.core.lines import show
 from rankbench.own_data import REPETITIONS
@@ -126,8 +126,6 @@ def on(
     from rankbench.api.terminal import Terminal
     from rankbench.cli.opening import results_in
     from rankbench.cli.showing.answers import answered
-    from rankbench.execution.isolation import Caps
-    from rankbench.execution.run import Conditions
     from rankbench.own_data.fitting_choice import choice_for
     from rankbench.planning.materials import Materials
     from rankbench.records.cells import Selection
@@ -137,9 +135,8 @@ def on(
         selection = Selection(seed=seed, threads=threads)
     materials = Materials(seed)
     choice = choice_for(file, wishes, materials)
-    caps, workers = Caps(seconds_of(timeout), bytes_of(memory)), cores() if jobs is None else jobs_of(jobs)
-    conditions, display = Conditions(workers, caps, frozenset({"failed"})), Terminal(quiet, verbose)
-    session = Session(results_in(out), selection, conditions, display=display)
+    conditions = conditions_of(cores() if jobs is None else jobs, timeout, memory, "failed")
+    session = Session(results_in(out), selection, conditions, display=Terminal(quiet, verbose))
     seconds = seconds_of(time, "--time") if time else usual_seconds(choice.facts.rows)
     as_init = shlex.join(["rankbench", "init", *_given_to(init, context)])
     raise typer.Exit(answered(session, choice, materials, seconds, report, as_init))

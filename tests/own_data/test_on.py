@@ -529,7 +529,11 @@ def test_a_solver_that_does_not_suit_the_data_is_left_out_and_one_alone_has_no_r
     [
         (3, {}, "a int is no data; give a DataFrame, ratings, the path of a file or the name of a data set"),
         ("btl", {"report": True}, "report=True needs a folder; give out"),
-        ("btl", {"solver": [3]}, "3 is not a name; give names"),
+        ("btl", {"solver": [3]}, "a int is no name; give names"),
+        ("btl", {"metric": 3}, "a int is no name; give names"),
+        ("btl", {"time": "5m"}, "time='5m' is not valid; give seconds above 0"),
+        ("btl", {"time": float("nan")}, "time=nan is not valid; give seconds above 0"),
+        ("btl", {"time": -1}, "time=-1 is not valid; give seconds above 0"),
     ],
 )
 def test_wrong_uses_from_python_are_refused_in_one_line(data, more, line):
