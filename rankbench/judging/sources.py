@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
@@ -141,7 +142,10 @@ def _of_objects(source: Source, ids: "pandas.Series[Any]") -> Column:
     """The ids of a column as texts: 1 and "1" are one id, and 1.0 is refused, since tools write it in both ways."""
     import pandas  # noqa: PLC0415  slow to import
 
-    found, names = pandas.factorize(ids)
+    try:
+        found, names = pandas.factorize(ids)
+    except TypeError:
+        raise UserError(f"{source.called}: column {ids.name!r} holds lists or dictionaries, which are no ids") from None
     kinds = {type(name) for name in names}
     if any(issubclass(kind, float | np.floating) for kind in kinds):
         raise UserError(
@@ -245,30 +249,28 @@ def _nested(source: Source, role: Role) -> _Read:
     yield Block(Column(users, owners), Column(np.array(list(known), object), codes), values), Columns(0, 1, 2)
 
 
-def _matrix(source: Source, role: Role) -> _Read:
-    """A matrix of users and items, sparse or with NaN where there is no score; ids are the numbers from 0."""
+def _matrix(source: Source, role: Role, ids: Mapping[str, Ids] = MappingProxyType({})) -> _Read:
+    """A matrix of users and items, sparse or with NaN where there is no score; ids not given are numbers from 0."""
     data = source.data
     if data.ndim != 2:
         raise UserError(f"{source.called} has {data.ndim} dimensions, not users x items")
-    data = data.tocsr() if scipy.sparse.issparse(data) else data  # whose rows can be taken, unlike those of others
-    yield from _of_matrix(source, data, *(np.arange(size).astype(str).astype(object) for size in data.shape))
-
-
-def _of_matrix(source: Source, data: Any, users: Ids, items: Ids) -> _Read:
     if data.dtype.kind not in "iufb":
         raise UserError(f"{source.called} holds {data.dtype}, not numbers")
+    sizes = zip(_IDS, data.shape, strict=True)
+    users, items = (ids.get(name, np.arange(size).astype(str).astype(object)) for name, size in sizes)
     if data.shape != (len(users), len(items)):
-        ids = f"{len(users)} users and {len(items)} items"
-        raise UserError(f"{source.called} is {data.shape[0]} x {data.shape[1]}, with ids of {ids}")
+        known = f"{len(users)} users and {len(items)} items"
+        raise UserError(f"{source.called} is {data.shape[0]} x {data.shape[1]}, with ids of {known}")
     step = max(1, _CELLS // max(1, data.shape[1]))
+    data = data.tocsr() if scipy.sparse.issparse(data) else data  # whose rows can be taken, unlike those of others
     for low in range(0, data.shape[0], step):
         if scipy.sparse.issparse(data):
             piece = scipy.sparse.coo_array(data[low : low + step])
             rows, columns, values = piece.row, piece.col, piece.data.astype(np.float64)
         else:
             dense = np.asarray(data[low : low + step], np.float64)
-            known: Flags = ~np.isnan(dense)
-            (rows, columns), values = np.nonzero(known), dense[known]
+            there: Flags = ~np.isnan(dense)
+            (rows, columns), values = np.nonzero(there), dense[there]
         codes = rows.astype(np.int32), columns.astype(np.int32)
         yield Block(Column(users[low : low + step], codes[0]), Column(items, codes[1]), values), Columns(0, 1, 2)
 
@@ -287,21 +289,19 @@ def _archive(source: Source, role: Role) -> _Read:
     try:
         with np.load(source.data, allow_pickle=False) as stored:
             if "format" in stored.files:
-                data: Any = scipy.sparse.load_npz(source.data).tocsr()
-                ids = {}
+                data, ids = scipy.sparse.load_npz(source.data), {}
             else:
-                ids = {name: stored[name] for name in _IDS if name in stored.files}
+                ids = {name: stored[name].astype(str).astype(object) for name in _IDS if name in stored.files}
                 others = [name for name in stored.files if name not in _IDS]
                 if len(others) != 1 or stored[others[0]].ndim != 2:
                     remedy = "store one matrix, and the ids as `users` and `items`"
                     raise UserError(f"{source.called} holds {', '.join(stored.files) or 'nothing'}", remedy=remedy)
                 data = stored[others[0]]
+    except UserError:
+        raise
     except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-        if isinstance(error, UserError):
-            raise
         raise UserError(f"{source.called} is no archive of arrays: {str(error)[:200]}") from None
-    names = (ids.get(name, np.arange(size)) for name, size in zip(_IDS, data.shape, strict=True))
-    yield from _of_matrix(source, data, *(one.astype(str).astype(object) for one in names))
+    yield from _matrix(Source(data, source.called, source.given), role, ids)
 
 
 _READERS = {

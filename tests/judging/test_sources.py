@@ -181,10 +181,14 @@ def test_files_that_are_none_or_no_text_are_refused(tmp_path):
     (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x00\x00")
     np.savez(tmp_path / "two.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
     np.savez(tmp_path / "ids.npz", scores=np.ones((2, 2)), users=["a"])
+    np.savez(tmp_path / "bytes.npz", scores=np.ones((1, 2)), users=[b"\xff"])
     np.save(tmp_path / "flat.npy", np.ones(3))
+    scipy.sparse.save_npz(tmp_path / "flat.npz", scipy.sparse.coo_array(np.ones(3)))
+    (tmp_path / "a.json").write_text('[{"user": {"id": 1}, "item": 2, "score": 3}]')
     for name, said in {
         "a.run": "no text", "a.npz": "no archive", "a.npy": "no array", "a.gz": "no text", "b.run": "is not here",
         "two.npz": "holds a, b", "ids.npz": "with ids of 1 users", "flat.npy": "1 dimensions", "": "is no file",
+        "bytes.npz": "no archive", "flat.npz": "1 dimensions", "a.json": "column 'user' holds lists or dictionaries",
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=said):
             read(tmp_path / name)

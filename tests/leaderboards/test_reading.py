@@ -285,6 +285,8 @@ def test_files_that_cannot_be_read(tmp_path, text, message):
         (NEW, "has no orders"),
         (NEW + "1: 1,9\n", "line 5: there is no alternative '9'"),
         (NEW + "1; 1,2\n", "line 5 is no order of PrefLib"),
+        (NEW + "1: 3,{1,2\n", "line 5 is no order of PrefLib"),
+        (NEW + "1: 3,{1,{2}}\n", "line 5 is no order of PrefLib"),
         (NEW + "999999999: 1,2\n", "has over 10,000,000 rankings"),
         (NEW + "1: 1,2,1\n", "line 5: 'ham' stands twice"),
     ],

@@ -57,7 +57,7 @@ def votes_of(path: Path) -> Votes:
         if not line or line.startswith("#"):
             continue
         found = _ORDER.fullmatch(line)
-        if not found:
+        if not found or _LEVEL.sub("", found[2]).strip(", "):  # a brace that is not closed, say
             raise UserError(f"{path}, line {number} is no order of PrefLib: {line[:60]!r}", remedy="count: 1,2,{3,4}")
         order = [_level(path, number, names, *pair) for pair in _LEVEL.findall(found[2])]
         if len(orders) + int(found[1]) > _MOST:
