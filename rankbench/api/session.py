@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 
 import psutil
 
 from rankbench import experiments
+from rankbench.api.terminal import Terminal
 from rankbench.core.errors import Unfinished, UserError
 from rankbench.core.lines import in_folder
 from rankbench.core.temporary import own_folder
@@ -28,22 +28,6 @@ from rankbench.verification.cells import sampled, verifiable
 from rankbench.verification.verify import Extent, StudyFiles, Verification, verify
 
 
-class Display(Protocol):
-    """Shows somebody what a session does."""
-
-    def say(self, line: str) -> None:
-        """Take a line about the run."""
-        ...
-
-    def complain(self, line: str) -> None:
-        """Take a line about what went wrong."""
-        ...
-
-    def progress(self, name: str, total: int) -> AbstractContextManager[Tell]:
-        """A context with a function that is told of the events of `total` cells."""
-        ...
-
-
 @dataclass(frozen=True)
 class Listening:
     """The display of a function that is called with each event, and of nobody who reads."""
@@ -59,6 +43,9 @@ class Listening:
     def progress(self, name: str, total: int) -> AbstractContextManager[Tell]:
         """A context with the function."""
         return nullcontext(self.tell)
+
+
+Display = Listening | Terminal
 
 
 @dataclass(frozen=True)

@@ -75,24 +75,21 @@ def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Fla
     of freedom, J = (sum of n)^2 / (sum of n^2) for judges with n votes each: some with most of the votes are few.
     """
     n = fit.problem.n_items
-    rng = np.random.default_rng(seed)
     centring = np.eye(n) - 1 / n
     inverse = centring @ fit.inverse[:n]
     extra = _of_penalty(fit, centring, loose)
     if groups is None:
+        of, number, influences, freedom = single, 0, None, np.inf
         covariance = inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T + extra
-        normals = rng.standard_normal((DRAWS, n))
-        deviations = normals @ root(covariance)
-        return Spread(single, "sandwich", 0, _errors(covariance), deviations, stdtrit(np.inf, 0.975), covariance)
-    sizes = groups.sizes
-    judges = max(2.0, sizes.sum() ** 2 / (sizes**2).sum())
-    left = np.maximum(1 - sizes / sizes.sum(), 0.5)  # more than half the votes are no sample of judges any more
-    influences = -(fit.problem.by_group(fit.parameters, groups) @ inverse.T) / left[:, None]
-    covariance = influences.T @ influences + extra
-    deviations = students(rng, DRAWS, n, judges - 1) @ root(covariance)
-    found = _errors(covariance)
-    freedom = judges - 1
-    return Spread("judges", "sandwich", len(groups.names), found, deviations, stdtrit(freedom, 0.975), covariance,
+    else:
+        sizes = groups.sizes
+        of, number = "judges", len(groups.names)
+        freedom = max(2.0, sizes.sum() ** 2 / (sizes**2).sum()) - 1
+        left = np.maximum(1 - sizes / sizes.sum(), 0.5)  # more than half the votes are no sample of judges any more
+        influences = -(fit.problem.by_group(fit.parameters, groups) @ inverse.T) / left[:, None]
+        covariance = influences.T @ influences + extra
+    deviations = students(np.random.default_rng(seed), DRAWS, n, freedom) @ root(covariance)
+    return Spread(of, "sandwich", number, _errors(covariance), deviations, stdtrit(freedom, 0.975), covariance,
                   None if fit.penalty else influences, freedom)  # fmt: skip
 
 

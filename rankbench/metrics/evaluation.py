@@ -69,26 +69,30 @@ def measure(
     records = [_record(name) for name in names]
     for record in records:
         _refuse_unusable(record, test, train)
-    if train is not None and (fitted := [record for record in records if record.of_training_pairs]):
-        others = measure(model, test, [record for record in records if record not in fitted], threads, train)
-        return _in_order(records, others, _on_training_pairs(model, train, fitted, threads))
-    if isinstance(test, Comparisons):
-        return _compared(model, test, records)
-    if train is not None and (listed := [record for record in records if record.of_lists]):
-        others = measure(model, test, [record for record in records if record not in listed], threads, train)
-        return _in_order(records, others, _on_lists(model, test, listed, threads, train))
+    fitted = [record for record in records if record.of_training_pairs]
+    listed = [record for record in records if record.of_lists and record not in fitted]
+    others = [record for record in records if record not in (*fitted, *listed)]
+    parts = [
+        _compared(model, test, others) if isinstance(test, Comparisons) else _rated(model, test, others, threads, train)
+    ]
+    if train is not None and fitted:
+        parts.append(_on_training_pairs(model, train, fitted, threads))
+    if train is not None and listed and isinstance(test, Ratings):
+        parts.append(_on_lists(model, test, listed, threads, train))
+    values = {label: found for part in parts for label, found in part.values.items()}
+    pairs = {label: found for part in parts for label, found in part.pairs.items()}
+    return PerUser({record.label: values[record.label] for record in records}, pairs)
+
+
+def _rated(model: Model, test: Ratings, records: Sequence[Metric], threads: int, train: View | None) -> PerUser:
+    """The values of metrics on held-out ratings."""
     counted = [record for record in records if record.own is None]
     rows = list(dict.fromkeys(row for record in counted for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
     trained = _trained(model, counted, threads, train)
     found = {record.label: _of_part(record, _value(record, values, test, train), trained) for record in counted}
-    return PerUser(
-        {
-            record.label: found[record.label] if record.own is None else _by_own(record.own, model, test)
-            for record in records
-        },
-        {record.label: values[_rows(record)[1]] for record in counted if _over_pairs(record)},
-    )
+    found |= {record.label: _by_own(record.own, model, test) for record in records if record.own is not None}
+    return PerUser(found, {record.label: values[_rows(record)[1]] for record in counted if _over_pairs(record)})
 
 
 def _on_training_pairs(model: Model, train: View, records: Sequence[Metric], threads: int) -> PerUser:
@@ -106,13 +110,6 @@ def _on_lists(model: Model, test: Ratings, records: Sequence[Metric], threads: i
     asked = {record.label: (record.code, record.k or 0) for record in records}
     found = of_lists(model, test, list(asked.values()), threads, train)
     return PerUser({label: found[request] for label, request in asked.items()}, {})
-
-
-def _in_order(records: Sequence[Metric], *parts: PerUser) -> PerUser:
-    """The values of all parts together, in the order of the records."""
-    values = {label: found for part in parts for label, found in part.values.items()}
-    pairs = {label: found for part in parts for label, found in part.pairs.items()}
-    return PerUser({record.label: values[record.label] for record in records}, pairs)
 
 
 def _over_pairs(record: Metric) -> bool:

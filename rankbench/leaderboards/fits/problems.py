@@ -9,7 +9,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from rankbench.core.contract import Floats, Int32s, Int64s
-from rankbench.leaderboards.fits.likelihoods import Likelihood, softplus
+from rankbench.leaderboards.fits.likelihoods import Likelihood, Terms, softplus
 from rankbench.leaderboards.fits.pairs import Pairs
 from rankbench.leaderboards.votes import Groups, Rankings
 
@@ -80,10 +80,14 @@ class OfPairs:
             m = m + self.pairs.design @ z[self.n_items : end]
         return m, z[end] if self.model.has_ties else np.zeros(z.shape[1:])
 
+    def terms(self, z: Floats) -> Terms:
+        """The losses of all pairs with their derivatives."""
+        m, t = self.margins(z)
+        return self.model.terms(m, float(t))
+
     def at(self, z: Floats) -> Point:
         """The objective at these parameters."""
-        m, t = self.margins(z)
-        terms, seen = self.model.terms(m, float(t)), self.pairs.seen
+        terms, seen = self.terms(z), self.pairs.seen
         by_m, by_t, by_mm, by_mt, by_tt = (
             np.einsum("op,op->p", seen, one) for one in (terms.by_m, terms.by_t, terms.by_mm, terms.by_mt, terms.by_tt)
         )
@@ -96,8 +100,7 @@ class OfPairs:
     def by_group(self, z: Floats, groups: Groups) -> scipy.sparse.csr_array:
         """The gradient of each group of votes."""
         counted = self.pairs.by_group(groups)
-        m, t = self.margins(z)
-        terms = self.model.terms(m, float(t))
+        terms = self.terms(z)
         slopes = scipy.sparse.vstack([self.pairs.incidence.multiply(one[:, None]) for one in terms.by_m])
         if self.model.has_ties:
             slopes = scipy.sparse.hstack([slopes, scipy.sparse.csr_array(terms.by_t.reshape(-1, 1))])
@@ -105,8 +108,7 @@ class OfPairs:
 
     def own_squares(self, z: Floats) -> Floats:
         """The sum of g g' over single votes."""
-        m, t = self.margins(z)
-        terms = self.model.terms(m, float(t))
+        terms = self.terms(z)
         products = ((terms.by_m, terms.by_m), (terms.by_m, terms.by_t), (terms.by_t, terms.by_t))
         return self._squares(*(np.einsum("op,op,op->p", self.pairs.squares, *two) for two in products))
 
