@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -95,7 +96,7 @@ class TextFile:
                 ):  # fmt: skip
                     yield frame
                     rows += len(frame)
-            except (ValueError, EOFError, OSError) as error:
+            except (ValueError, OSError) as error:
                 raise self._unreadable(layout, error) from None
             if counted.beyond((rows + layout.header) * (len(layout.first) - 1)):
                 raise self._unreadable(layout, ValueError("a line has more fields than the first one"))
@@ -115,7 +116,7 @@ class TextFile:
                     if value is not None and not is_number("".join(fields[value : value + 1]).strip('" ')):
                         seen = "".join(fields[value : value + 1]).strip()[:60]
                         return UserError(f"{where}: {seen!r} is no number")
-            except (EOFError, OSError) as broken:
+            except OSError as broken:
                 error = broken
         return UserError(f"{self.called} cannot be read: {error}")
 
@@ -155,7 +156,18 @@ def opened(path: Path) -> IO[bytes]:
         stream.seek(0)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    return io.BufferedReader(gzip.GzipFile(fileobj=stream)) if packed else stream
+    return io.BufferedReader(_Unpacked(fileobj=stream)) if packed else stream
+
+
+class _Unpacked(gzip.GzipFile):
+    """A packed file whose damage is an error of the file, in whatever way it is noticed."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read up to so many bytes, or all."""
+        try:
+            return super().read(size)
+        except (EOFError, zlib.error) as error:
+            raise gzip.BadGzipFile(str(error)) from None
 
 
 def first_lines(path: Path, called: str, count: int) -> list[str]:
@@ -163,14 +175,17 @@ def first_lines(path: Path, called: str, count: int) -> list[str]:
     with opened(path) as stream:
         try:
             return [line.decode("utf-8-sig").rstrip("\r\n") for line in islice(stream, count)]
-        except (UnicodeDecodeError, EOFError, OSError) as error:
+        except (UnicodeDecodeError, OSError) as error:
             raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
 
 
 def json_in(path: Path, called: str) -> Any:
     """What a JSON file holds; of a file with a record on each line, the list of them."""
     with opened(path) as stream:
-        content = stream.read()
+        try:
+            content = stream.read()
+        except OSError as error:
+            raise UserError(f"{called} cannot be read: {error}") from None
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError as whole:
@@ -185,7 +200,7 @@ def opens_with(path: Path, letters: bytes) -> bool:
     try:
         with opened(path) as stream:
             return stream.read(64).lstrip()[:1] in {letters[place : place + 1] for place in range(len(letters))}
-    except (EOFError, OSError):
+    except OSError:
         return False
 
 

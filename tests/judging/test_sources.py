@@ -222,6 +222,20 @@ def test_parquet_that_is_none_or_cannot_be_read_here_is_refused(tmp_path, monkey
         read(tmp_path / "a.parquet")
 
 
+def test_packed_json_that_ends_too_soon_is_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    packed = gzip.compress(json.dumps({user: {"item": score} for user, score in enumerate(rng.random(9000))}).encode())
+    (tmp_path / "a.json.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(UserError, match=r"a\.json\.gz cannot be read: Compressed file ended"):
+        read(tmp_path / "a.json.gz")
+
+
+def test_a_packed_file_that_is_damaged_is_refused(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"user,item,score")[:10] + b"\xff" * 50)
+    with pytest.raises(UserError, match=r"a\.csv\.gz is no text: Error -3 while decompressing data"):
+        read(tmp_path / "a.csv.gz")
+
+
 def test_a_packed_file_that_ends_too_soon_and_a_disk_that_fails_are_refused(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     rows = "".join(f"u{n},i{n},{score}\n" for n, score in enumerate(rng.random(20_000)))

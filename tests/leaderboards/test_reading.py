@@ -225,6 +225,13 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("name", ["votes.csv.gz", "votes.soc"])
+def test_a_packed_file_that_is_damaged_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(b"winner,loser")[:10] + b"\xff" * 50)
+    with pytest.raises(UserError, match=rf"{name} is no text: Error -3 while decompressing data"):
+        votes_of(tmp_path / name)
+
+
 def test_a_file_of_preflib_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "votes.soc").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"votes\.soc is no text: "):

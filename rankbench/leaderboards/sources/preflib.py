@@ -48,7 +48,7 @@ def votes_of(path: Path) -> Votes:
     with opened(path) as stream:
         try:
             lines = [line.decode("utf-8-sig").strip() for line in stream]
-        except (UnicodeDecodeError, EOFError, OSError) as error:
+        except (UnicodeDecodeError, OSError) as error:
             raise UserError(f"{path} is no text: {error}") from None
     names, start = _names(path, lines)
     orders: list[Order] = []

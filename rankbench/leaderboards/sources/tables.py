@@ -123,7 +123,7 @@ def _of_text(path: Path, called: str, separator: str, **how: Any) -> "pandas.Dat
                 stream, sep=separator, keep_default_na=False, na_values=[""], encoding="utf-8-sig", engine="c",
                 skipinitialspace=True, **how,
             )  # fmt: skip
-        except (ValueError, EOFError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise UserError(f"{called} cannot be read: {str(error)[:200]}") from None
     if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for an index
         raise UserError(f"{called} cannot be read: its lines have more fields than its heading")
