@@ -93,8 +93,10 @@ def finished(session: Session, run: Run) -> Finished:
     experiment, said = run.plan.experiment, ""
     with suppress(TimeIsUp), session.display.progress(experiment.name, len(run.to_run)) as tell:
         for _ in _turns(run, tell, parts(experiment.solvers, experiment.repetitions)):
-            if (found := answer(run.study())) != said:  # the same sentence again says nothing new
-                session.display.say(f"so far, {_done(run.study())}: {found}.")
+            study = run.study()
+            if (found := answer(study)) != said:  # the same sentence again says nothing new
+                done = sum(entry.result is not None for entry in study.entries)
+                session.display.say(f"so far, {done} of {len(study.entries)} trainings: {found}.")
                 said = found
     return Finished(run.study(), _missing(run))
 
@@ -140,12 +142,6 @@ def _overdue(run: Run, tell: Tell, part: Part, until: float | None) -> list[str]
     return []
 
 
-def _done(study: Study) -> str:
-    """How much of a study is done, in words."""
-    good = sum(entry.result is not None for entry in study.entries)
-    return f"{good} of {len(study.entries)} trainings"
-
-
 def _missing(run: Run) -> str:
     """Which solvers did not finish, and about how long they would take."""
     repetitions: dict[str, set[int]] = {}
@@ -156,11 +152,7 @@ def _missing(run: Run) -> str:
     names = ", ".join(f"{name} ({len(found)} of {run.plan.experiment.repetitions} repetitions left)"
                       for name, found in repetitions.items())  # fmt: skip
     seconds, unknown = estimate(run)
-    about = f"about {_words(seconds)}" if seconds else "an unknown time"
+    words = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    about = f"about {words}" if seconds else "an unknown time"
     rest = f", without {unknown} trials and trainings of unknown length" if seconds and unknown else ""
     return f"not finished in the time: {names}; to go: {about}{rest} (--time none, or a longer one, goes on)"
-
-
-def _words(seconds: float) -> str:
-    """A duration in words."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

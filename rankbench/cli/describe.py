@@ -6,7 +6,7 @@ import os
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -167,7 +167,7 @@ def verified(names: list[str]) -> tuple[list[str], bool]:
 def settings_in(cls: Any) -> list[Setting]:
     """The settings of a class, with the values that they take."""
     hints = get_type_hints(cls, include_extras=True)
-    return [Setting(field.name, *_taken(hints[field.name], _default(field))) for field in fields(cls)]
+    return [Setting(field.name, *_taken(hints[field.name], field.default)) for field in fields(cls)]
 
 
 def declared(name: str) -> Declared:
@@ -256,17 +256,13 @@ def _settings(registry: Registry, name: str) -> str:
     return "\n".join(lines)
 
 
-def _default(field: Field[Any]) -> str:
-    """A setting's default value as text."""
-    return "(must be given)" if field.default is MISSING else written(field.default)
-
-
-def _taken(hint: Any, default: str) -> tuple[str, str, str]:
+def _taken(hint: Any, default: Any) -> tuple[str, str, str]:
     """The kind of value that a setting with this type takes, its default, and the range or the words it may be."""
     plain, limits = _parts_of(hint)
     words = [show_value(word) for kind in plain if get_origin(kind) is Literal for word in get_args(kind)]
     kinds = ["one of" if get_origin(kind) is Literal else _KINDS.get(kind, "any") for kind in plain]
-    return " or ".join(kinds), default, ", ".join(words) or " and ".join(map(_range, limits))
+    shown = "(must be given)" if default is MISSING else written(default)
+    return " or ".join(kinds), shown, ", ".join(words) or " and ".join(map(_range, limits))
 
 
 def _range(limits: Limits) -> str:

@@ -192,10 +192,6 @@ def one_step_from(convention: Convention, levels: tuple[float, ...]) -> Iterator
     changed = [replace(convention, **{name: value}) for name, values in choices.items() for value in values]
     changed += [replace(convention, relevant=level) for level in (None, *levels)]
     for one in changed:
-        if one != convention and _makes_sense(one):
+        is_complete = one.gain != Gain.SHIFTED or one.relevant is not None  # this gain needs a lowest relevance
+        if one != convention and is_complete:
             yield one
-
-
-def _makes_sense(convention: Convention) -> bool:
-    """Whether a convention is complete: the shifted gain needs a lowest relevance."""
-    return convention.gain != Gain.SHIFTED or convention.relevant is not None

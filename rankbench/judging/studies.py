@@ -47,7 +47,8 @@ def name_of(truth: str) -> str:
 def stored(judged: Judged, folder: ResultsFolder) -> Study:
     """Store judged runs in place of those that have the same name, and read them again as a study."""
     users = _users(judged)
-    measures = tuple(_measure(one) for one in judged.asked)
+    named = [(one, metric_named(one.label, one.definition)) for one in judged.asked]
+    measures = tuple(Measure(one.label, name.identity, 1, "higher", one.definition, name) for one, name in named)
     results = [
         (_result(judged, measures, name, repetition, arrays), arrays)
         for (name, repetition), found in judged.runs.items()
@@ -97,11 +98,6 @@ def _of_users(values: Floats, users: Int64s) -> Floats:
     found = np.full(len(users), np.nan)
     found[known] = values[users[known]]
     return found
-
-
-def _measure(asked: Asked) -> Measure:
-    named = metric_named(asked.label, asked.definition)
-    return Measure(asked.label, named.identity, 1, "higher", asked.definition, named)
 
 
 def _result(judged: Judged, measures: tuple[Measure, ...], name: str, repetition: int, arrays: Arrays) -> Result:

@@ -58,12 +58,9 @@ class Spread:
         """How the intervals were found, in words."""
         what = {"judges": f"{self.groups:,} judges", "comparisons": "single comparisons", "rankings": "single rankings"}
         how = {"sandwich": "robust (sandwich) errors", "bootstrap": f"{len(self.deviations):,} bootstrap draws"}
-        few = f"; {self.groups} judges are few, so that the intervals are rough" if self._few else ""
+        are_few = self.of == "judges" and self.groups < _FEW
+        few = f"; {self.groups} judges are few, so that the intervals are rough" if are_few else ""
         return f"95 % intervals by {how[self.method]} over {what[self.of]}{few}"
-
-    @property
-    def _few(self) -> bool:
-        return self.of == "judges" and self.groups < _FEW
 
 
 def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Flags | None = None) -> Spread:
@@ -89,7 +86,8 @@ def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Fla
         influences = -(fit.problem.by_group(fit.parameters, groups) @ inverse.T) / left[:, None]
         covariance = influences.T @ influences + extra
     deviations = students(np.random.default_rng(seed), DRAWS, n, freedom) @ root(covariance)
-    return Spread(of, "sandwich", number, _errors(covariance), deviations, stdtrit(freedom, 0.975), covariance,
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return Spread(of, "sandwich", number, errors, deviations, stdtrit(freedom, 0.975), covariance,
                   None if fit.penalty else influences, freedom)  # fmt: skip
 
 
@@ -151,11 +149,6 @@ def of_differences(covariance: Floats) -> Floats:
     """The variance of the difference of each two scores, from the covariance of all."""
     own = np.diag(covariance)
     found: Floats = np.maximum(own[:, None] + own - 2 * covariance, 0.0)
-    return found
-
-
-def _errors(covariance: Floats) -> Floats:
-    found: Floats = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return found
 
 

@@ -12,7 +12,7 @@ from rankbench.arrays.distinct import distinct
 from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.contract import Floats, Int32s, Int64s, Model, ScoresAll
 from rankbench.core.errors import UserError
-from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.data.views import Ratings, View
 from rankbench.kernels.metrics import catalogue as kernel
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.metrics.rows import KernelRow, requested, scores_of
@@ -52,15 +52,10 @@ def seen_items(train: View) -> tuple[Int64s, Int32s]:
     """indptr and ascending items of each user's training part in CSR form; both items of a comparison count."""
     if isinstance(train, Ratings):
         return train.indptr, train.items
-    pairs = _pairs(train)
+    users = train.users.astype(np.int64) * train.n_items
+    pairs = distinct(np.concatenate([users + train.better, users + train.worse]))  # each pair of user and item once
     indptr = np.searchsorted(pairs, np.arange(train.n_users + 1) * train.n_items)
     return indptr, (pairs % train.n_items).astype(np.int32)
-
-
-def _pairs(train: Comparisons) -> Int64s:
-    """The number user * n_items + item of every user-item pair in the comparisons, ascending, without repeats."""
-    users = train.users.astype(np.int64) * train.n_items
-    return distinct(np.concatenate([users + train.better, users + train.worse]))
 
 
 def _scores(model: Model, users: Int32s, n_items: int, threads: int) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankbench.core.contract import Flags, Floats, Model, OwnMetric
+from rankbench.core.contract import Floats, Model, OwnMetric
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import users_of
 from rankbench.data.views import Comparisons, Ratings, View
@@ -89,7 +89,8 @@ def _rated(model: Model, test: Ratings, records: Sequence[Metric], threads: int,
     counted = [record for record in records if record.own is None]
     rows = list(dict.fromkeys(row for record in counted for row in _rows(record)))
     values = _measured(model, test, rows, threads, train)
-    trained = _trained(model, counted, threads, train)
+    asked = dict.fromkeys(row for record in counted if record.settings.part != "test" for row in _rows(record))
+    trained = _measured(model, train, list(asked), threads, None) if asked and isinstance(train, Ratings) else {}
     found = {record.label: _of_part(record, _value(record, values, test, train), trained) for record in counted}
     found |= {record.label: _by_own(record.own, model, test) for record in records if record.own is not None}
     return PerUser(found, {record.label: values[_rows(record)[1]] for record in counted if _over_pairs(record)})
@@ -131,12 +132,6 @@ def _record(name: MetricName) -> Metric:
     if isinstance(name, str):
         return metric(name)
     return name if isinstance(name, Metric) else of_own(name)
-
-
-def _trained(model: Model, records: Sequence[Metric], threads: int, train: View | None) -> KernelRows:
-    """The kernels' rows on the training part, for the metrics with part=train or part=gap."""
-    rows = list(dict.fromkeys(row for record in records if record.settings.part != "test" for row in _rows(record)))
-    return _measured(model, train, rows, threads, None) if rows and isinstance(train, Ratings) else {}
 
 
 def _of_part(record: Metric, held_out: Floats, trained: KernelRows) -> Floats:
@@ -258,18 +253,14 @@ def _value(record: Metric, values: KernelRows, test: Ratings, train: View | None
     if "users" not in record.takes:
         return value
     if record.counts == "all" and train is not None:
-        return np.where(np.isnan(value) & _present(test, train), 0.0, value)
+        present = (np.diff(test.indptr) + np.diff(train.indptr)) > 0  # in the held-out or in the training part
+        return np.where(np.isnan(value) & present, 0.0, value)
     if record.counts == "ordered":
         return np.where(test.has_order, value, np.nan)
     if record.counts == "relevant" and "relevant" in record.takes:
         relevant = np.bincount(test.users[test.values >= record.settings.relevant], minlength=test.n_users) > 0
         return np.where(relevant, value, np.nan)
     return value
-
-
-def _present(test: View, train: View) -> Flags:
-    """A mask of the users with a row in the held-out or training part."""
-    return (np.diff(test.indptr) + np.diff(train.indptr)) > 0
 
 
 def _of_pairs(record: Metric, errors: Floats, pairs: Floats) -> Floats:

@@ -21,7 +21,6 @@ from rankbench.own_data.experiment_file import experiment_of
 from rankbench.own_data.users_kept import Kept
 from rankbench.planning.materials import Materials
 from rankbench.records.cells import Place
-from rankbench.records.studies import Entry
 from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.render.answer import answer, answer_sheet, failures
 
@@ -53,8 +52,8 @@ def answered(
     except KeyboardInterrupt:
         return say_how_to_resume(session, [experiment])
     session.display.say(f"to change it: {as_init}")
-    bad = any(map(_is_bad, found.entries)) or found.failed_trials
-    return OK if found.entries and not bad else FAILED
+    failed = any(entry.good is None and entry.status != "pending" for entry in found.entries)  # pending: out of time
+    return OK if found.entries and not failed and not found.failed_trials else FAILED
 
 
 def show_judgement(
@@ -111,11 +110,6 @@ def show_leaderboard(
         board.save(path)
         show(f"wrote {path}")
     return OK
-
-
-def _is_bad(entry: Entry) -> bool:
-    """Whether a training has failed; one that the time did not suffice for has not."""
-    return entry.good is None and entry.status != "pending"
 
 
 def _say_what_is_compared(session: Session, choice: Choice, seconds: float | None, materials: Materials) -> None:
