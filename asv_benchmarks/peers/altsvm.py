@@ -5,13 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
-from time import process_time
 
 import numpy as np
-from turns import Measure, Row, Run, in_turns, seconds
+from turns import Measure, Row, Run, compared, cpu_seconds, exponent, per_second
 
 from rankbench.core.contract import Step
+from rankbench.core.system import peak_bytes
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
 from rankbench.kernels.solvers.altsvm import RECORD
@@ -28,16 +27,15 @@ def altsvm(repeats: int) -> Iterator[Row | Measure]:
     ratings = LowRank(users=6040, items=3706, per_user=166).view(np.random.default_rng(0))
     comparisons = ratings.comparisons(553, np.random.default_rng(1))
     for rank in (10, 100):
-        solvers = {schedule: AltSVM(rank, lam=LAM, schedule=schedule) for schedule in ("tournament", "random")}
-        found = in_turns(repeats, {name: _passes(comparisons, solver) for name, solver in solvers.items()})
+        ours, peer = (_passes(comparisons, AltSVM(rank, lam=LAM, schedule=name)) for name in ("tournament", "random"))
         what = f"rank {rank}: tournament : global random order"
-        yield Row(what, "updates/s", 4.0, found["random"], found["tournament"])
+        yield compared(repeats, what, "updates/s", 4.0, peer=peer, ours=ours)
     yield _quality(comparisons, repeats)
     for schedule in ("tournament", "partitioned", "hogwild", "atomic"):
         solver = AltSVM(10, lam=LAM, schedule=schedule)
-        found = in_turns(repeats, {str(threads): _passes(comparisons, solver, threads) for threads in (1, 2)})
+        one, two = (_passes(comparisons, solver, threads) for threads in (1, 2))
         target = 1.6 if schedule == "tournament" else None
-        yield Row(f"rank 10: {schedule}, 2 threads : 1", "updates/s", target, found["1"], found["2"])
+        yield compared(repeats, f"rank 10: {schedule}, 2 threads : 1", "updates/s", target, peer=one, ours=two)
     per_row = comparisons.better.itemsize + comparisons.worse.itemsize + np.dtype(np.float32).itemsize
     yield Measure("memory per comparison, duals and schedule included", "bytes", per_row + RECORD.itemsize, at_most=32)
     yield from _growth()
@@ -47,7 +45,7 @@ def _passes(comparisons: Comparisons, solver: AltSVM, threads: int = 1) -> Run:
     """A function that runs one pass over items and one over users at each call."""
     steps = solver.steps(comparisons, np.random.default_rng(0), threads)
     next(steps)
-    return lambda: 2 * len(comparisons) / seconds(lambda: (next(steps), next(steps)))
+    return per_second(lambda: (next(steps), next(steps)), 2 * len(comparisons))
 
 
 def _quality(comparisons: Comparisons, repeats: int) -> Measure:
@@ -75,10 +73,8 @@ def _growth() -> Iterator[Measure]:
     for size, (taken, peak) in zip(sizes, found, strict=True):
         yield Measure(f"{size:.0e} comparisons: both halves, once", "s", taken)
         yield Measure(f"{size:.0e} comparisons: peak memory of the process", "MiB", peak)
-    exponent = np.polyfit(np.log(sizes), np.log([taken for taken, _ in found]), 1)[0]
-    yield Measure(
-        f"cost of a pass: fitted exponent from {sizes[0]:.0e} to {sizes[-1]:.0e}", "", float(exponent), at_most=1.1
-    )
+    power = exponent(sizes, [taken for taken, _ in found])
+    yield Measure(f"cost of a pass: fitted exponent from {sizes[0]:.0e} to {sizes[-1]:.0e}", "", power, at_most=1.1)
 
 
 def _measured(size: int) -> tuple[float, float]:
@@ -104,13 +100,7 @@ def main(size: int) -> None:
     """Print the time of both halves in the second pass, and the peak memory."""
     steps = AltSVM(10, lam=LAM).steps(drawn(size), np.random.default_rng(0))
     _last(steps, 2)
-    start = process_time()
-    _last(steps, 1)
-    taken = process_time() - start
-    peak = (
-        Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-    )  # getrusage would include the parent's peak
-    print(taken, int(peak) / 1024)
+    print(cpu_seconds(lambda: _last(steps, 1)), peak_bytes() / 2**20)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
-from turns import Row, Run, in_turns, seconds
+from turns import Row, Run, in_turns, insist, per_second
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Ints
@@ -39,10 +39,10 @@ def closed_forms(repeats: int) -> Iterator[Row]:
 def _closed_form_runs(ratings: Ratings, gram: Floats, threads: int) -> dict[str, Run]:
     """The runs to compare; the threads are used by BLAS in the loop, and by the kernel in rankbench (BLAS has one)."""
     return {
-        "loop, kernel given": lambda: _rate(threads, lambda: ridge_loop(ratings, gram)),
-        "ours, kernel given": lambda: _rate(1, lambda: mprank_given(ratings, gram, threads)),
-        "loop, kernel made": lambda: _rate(threads, lambda: ridge_loop(ratings, _peer_gram(ratings))),
-        "ours, kernel made": lambda: _rate(1, lambda: mprank_whole(ratings, threads)),
+        "loop, kernel given": _rate(threads, lambda: ridge_loop(ratings, gram)),
+        "ours, kernel given": _rate(1, lambda: mprank_given(ratings, gram, threads)),
+        "loop, kernel made": _rate(threads, lambda: ridge_loop(ratings, _peer_gram(ratings))),
+        "ours, kernel made": _rate(1, lambda: mprank_whole(ratings, threads)),
     }
 
 
@@ -92,10 +92,9 @@ def _peer_gram(ratings: Ratings) -> Floats:
     return rbf_kernel(ratings.item_features, gamma=1 / (2 * _WIDTH**2))
 
 
-def _rate(blas_threads: int, work: Callable[[], object]) -> float:
-    """Fits per second with BLAS on this many threads."""
-    with threadpool_limits(blas_threads):
-        return 1 / seconds(work)
+def _rate(blas_threads: int, work: Callable[[], object]) -> Run:
+    """A function that measures fits per second with BLAS on this many threads."""
+    return threadpool_limits.wrap(limits=blas_threads)(per_second(work))
 
 
 def _check_agreement(ratings: Ratings, gram: Floats) -> None:
@@ -106,8 +105,7 @@ def _check_agreement(ratings: Ratings, gram: Floats) -> None:
     for reading, model in models.items():
         difference = np.abs(model.score(ratings.users, ratings.items) - expected).max()
         print(f"mprank : KernelRidge loop, kernel {reading}: largest difference of a score {difference:.1e}")
-        if not difference <= _AGREEMENT:
-            raise SystemExit(f"the answers differ by more than {_AGREEMENT:g}: their times would mean nothing")
+        insist(difference, _AGREEMENT)
 
 
 def _ridge_scores(ratings: Ratings, gram: Floats) -> Floats:

@@ -1,13 +1,14 @@
 """Convex solvers compared with scikit-learn on listed differences, and with dense singular value decompositions."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
-from turns import Row, Run, in_turns, seconds
+from turns import Row, compared, in_turns, insist, per_second
 
 from rankbench.core.contract import Floats
 from rankbench.data.synthetic import BTL, LowRank
@@ -35,11 +36,11 @@ def _global_rows(repeats: int) -> Iterator[Row]:
     train = ratings.comparisons()
     rows, signs = _differences(train)
     for loss, makers in _peers().items():
-        ours: Run = lambda loss=loss: _rate(lambda: _solved(train, loss))  # noqa: E731
-        peers = {name: make for name, make in makers.items() if _agrees(train, loss, name, make().fit(rows, signs))}
-        runs = {name: _fitting(make, rows, signs) for name, make in peers.items()}
-        found = in_turns(repeats, {**runs, "ours": ours})
-        for name in peers:
+        for name, make in makers.items():
+            _check_agreement(train, loss, name, make().fit(rows, signs))
+        runs = {name: per_second(lambda make=make: make().fit(rows, signs)) for name, make in makers.items()}
+        found = in_turns(repeats, {**runs, "ours": per_second(lambda loss=loss: _solved(train, loss))})
+        for name in makers:
             yield Row(f"global {loss} : {name}, {len(train)} comparisons", "fits/s", 1.0, found[name], found["ours"])
 
 
@@ -58,10 +59,6 @@ def _peers() -> dict[str, dict[str, Callable[[], LogisticRegression | LinearSVC]
     }
 
 
-def _fitting(make: Callable[[], LogisticRegression | LinearSVC], rows: scipy.sparse.csr_matrix, signs: Floats) -> Run:
-    return lambda: _rate(lambda: make().fit(rows, signs))
-
-
 def _solved(train: Comparisons, loss: str) -> Floats:
     """rankbench's scores, trained until the duality gap is small enough."""
     steps = GlobalRanking(_LAM, loss).steps(train, np.random.default_rng(0))
@@ -78,8 +75,8 @@ def _differences(train: Comparisons) -> tuple[scipy.sparse.csr_matrix, Floats]:
     return scipy.sparse.csr_matrix((values, columns, starts), (len(train), train.n_items)), signs
 
 
-def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression | LinearSVC) -> bool:
-    """True if both objectives agree; otherwise exit."""
+def _check_agreement(train: Comparisons, loss: str, name: str, fitted: LogisticRegression | LinearSVC) -> None:
+    """Exit unless both objectives agree."""
 
     def objective(scores: Floats) -> float:
         margins = scores[train.better] - scores[train.worse]
@@ -88,9 +85,7 @@ def _agrees(train: Comparisons, loss: str, name: str, fitted: LogisticRegression
 
     ours, theirs = objective(np.nan_to_num(_solved(train, loss))), objective(fitted.coef_[0])
     print(f"global {loss} : {name}: objective theirs {theirs:.9g}, ours {ours:.9g}")
-    if not abs(ours - theirs) <= _AGREEMENT * theirs:
-        raise SystemExit(f"the objectives differ by more than {_AGREEMENT:g}: their times would mean nothing")
-    return True
+    insist(abs(ours - theirs) / theirs, _AGREEMENT, "objectives")
 
 
 def _convex_row(repeats: int) -> Row:
@@ -98,14 +93,11 @@ def _convex_row(repeats: int) -> Row:
     train = BTL(users=800, items=600, comparisons=100).view(np.random.default_rng(0))
     ours = ConvexERM(lam=5.0, corrections=0).steps(train, np.random.default_rng(0))
     dense = _dense_steps(train, float(np.sqrt(5.0 * 800 * 600)))
-    runs: dict[str, Run] = {}
-    for name, steps, warm in (("dense", dense, 1), ("ours", ours, 30)):
-        for _ in range(warm):
-            next(steps)
-        runs[name] = lambda steps=steps: _rate(lambda: next(steps))
-    found = in_turns(repeats, runs)
+    next(dense)
+    next(islice(ours, 29, None))
     what = "convex-erm, a projection : NumPy on the dense matrix, 800 x 600"
-    return Row(what, "iterations/s", 5.0, found["dense"], found["ours"])
+    runs = {"peer": per_second(lambda: next(dense)), "ours": per_second(lambda: next(ours))}
+    return compared(repeats, what, "iterations/s", 5.0, **runs)
 
 
 def _dense_steps(train: Comparisons, radius: float) -> Iterator[Floats]:
@@ -120,7 +112,3 @@ def _dense_steps(train: Comparisons, radius: float) -> Iterator[Floats]:
         cuts = (np.cumsum(sizes) - radius) / np.arange(1, len(sizes) + 1)
         scores = left * np.maximum(0.0, sizes - max(0.0, cuts.max())) @ right
         yield scores
-
-
-def _rate(work: Callable[[], object]) -> float:
-    return 1 / seconds(work)

@@ -3,16 +3,16 @@
 import multiprocessing
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytrec_eval
 import ranx
 from scipy.stats import kendalltau
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, compared, per_second, seconds
 
 from rankbench import load, split
 from rankbench.core.contract import Floats, Ints
+from rankbench.core.system import peak_bytes
 from rankbench.data.views import Ratings
 from rankbench.metrics import evaluate, per_user
 from rankbench.models import Factors
@@ -48,15 +48,11 @@ def _ndcg(repeats: int) -> Iterator[Row]:
         "ranx": lambda: ranx.evaluate(qrels, run, "ndcg_burges@10", make_comparable=False, threads=1),
         "pytrec-eval": lambda: _mean(evaluator.evaluate(trec_run)),
     }
-    ours = {"ranx": "ndcg@10", "pytrec-eval": "ndcg-linear@10"}
-    for peer, name in ours.items():
+    for peer, name in {"ranx": "ndcg@10", "pytrec-eval": "ndcg-linear@10"}.items():
         _same(name, evaluate(model, ratings, [name])[name], peers[peer]())
-        runs = {
-            "peer": lambda peer=peer: count / seconds(peers[peer]),
-            "ours": lambda name=name: count / seconds(lambda: per_user(model, ratings, [name])),
-        }
-        found = in_turns(repeats, runs)
-        yield Row(f"{name}, 70,000 users x 50 items : {peer}", "users/s", 20.0, found["peer"], found["ours"])
+        ours = per_second(lambda name=name: per_user(model, ratings, [name]), count)
+        what = f"{name}, 70,000 users x 50 items : {peer}"
+        yield compared(repeats, what, "users/s", 20.0, peer=per_second(peers[peer], count), ours=ours)
 
 
 def _kendall(repeats: int) -> Iterator[Row]:
@@ -69,12 +65,9 @@ def _kendall(repeats: int) -> Iterator[Row]:
 
     model = Given(scores)
     _same("kendall", evaluate(model, ratings, ["kendall"])["kendall"], float(np.mean(loop())))
-    runs = {
-        "peer": lambda: count / seconds(loop),
-        "ours": lambda: count / seconds(lambda: per_user(model, ratings, ["kendall"])),
-    }
-    found = in_turns(repeats, runs)
-    yield Row("kendall, 6,040 users x 100 items : scipy loop", "users/s", 50.0, found["peer"], found["ours"])
+    ours = per_second(lambda: per_user(model, ratings, ["kendall"]), count)
+    what = "kendall, 6,040 users x 100 items : scipy loop"
+    yield compared(repeats, what, "users/s", 50.0, peer=per_second(loop, count), ours=ours)
 
 
 def _whole_catalogue() -> Iterator[Measure]:
@@ -93,8 +86,7 @@ def whole_catalogue() -> tuple[float, float]:
     model = Factors(rng.standard_normal((138_493, 10)), rng.standard_normal((27_278, 10)))
     names = ["ndcg@10[candidates=catalogue]", "precision@100[candidates=catalogue]"]
     taken = seconds(lambda: evaluate(model, data.test, names, threads=2, train=data.train))
-    status = Path("/proc/self/status").read_text()
-    return taken, int(status.split("VmHWM:")[1].split()[0]) / 2**20
+    return taken, peak_bytes() / 2**30
 
 
 def _rated(users: int, per_user: int) -> tuple[Ratings, Floats]:
@@ -108,10 +100,7 @@ def _rated(users: int, per_user: int) -> tuple[Ratings, Floats]:
 
 def _as_ranx(ratings: Ratings, scores: Floats) -> tuple[ranx.Qrels, ranx.Run]:
     """The ratings and scores in ranx's format."""
-    made = []
-    for record, values in ((ranx.Qrels, ratings.values.astype(int)), (ranx.Run, scores)):
-        made.append(record(_nested(ratings, values)))
-    return made[0], made[1]
+    return ranx.Qrels(_nested(ratings, ratings.values.astype(int))), ranx.Run(_nested(ratings, scores))
 
 
 def _as_trec(ratings: Ratings, scores: Floats) -> tuple[pytrec_eval.RelevanceEvaluator, dict[str, dict[str, float]]]:

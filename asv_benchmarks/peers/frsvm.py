@@ -1,16 +1,16 @@
 """Factorization RankSVM: seconds and memory of an epoch at published sizes, and how the gradient's cost grows."""
 
-import resource
 from collections.abc import Callable, Iterator
 from itertools import islice
 from time import process_time
 
 import numpy as np
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, compared, cpu_seconds, exponent, per_second, seconds
 
 from rankbench import load
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Floats, Step
+from rankbench.core.system import peak_bytes
 from rankbench.data import DATASETS
 from rankbench.data.splits import split
 from rankbench.data.synthetic import FeatureLowRank, Lookalike
@@ -46,8 +46,8 @@ def _exponents() -> Iterator[Measure]:
         lengths = _LENGTHS[what.partition(",")[0]]
         measures = [evaluate(n) for n in lengths]
         turns = [[measure() for measure in measures] for _ in range(5)]
-        exponent = float(np.polyfit(np.log(lengths), np.log(np.min(turns, axis=0)), 1)[0])
-        yield Measure(f"gradient of a task, {what}: exponent in its ratings", "", exponent, high, low)
+        power = exponent(lengths, np.min(turns, axis=0))
+        yield Measure(f"gradient of a task, {what}: exponent in its ratings", "", power, high, low)
 
 
 def _near_linear(levels: int) -> Callable[[int], Callable[[], float]]:
@@ -69,14 +69,8 @@ def _explicit(n: int) -> Callable[[], float]:
 
 
 def _per_task(work: Callable[[], object], tasks: int) -> Callable[[], float]:
-    """CPU seconds per task, which do not depend on the load of the machine."""
-
-    def measure() -> float:
-        start = process_time()
-        work()
-        return (process_time() - start) / tasks
-
-    return measure
+    """CPU seconds per task."""
+    return lambda: cpu_seconds(work) / tasks
 
 
 def _tasks(n: int, tasks: int, levels: int) -> tuple[Ratings, Floats]:
@@ -115,8 +109,8 @@ def _naive(repeats: int) -> Iterator[Row]:
         return np.asarray(features.T @ sums)
 
     np.testing.assert_allclose(ours(), naive(), rtol=1e-9)
-    found = in_turns(repeats, {"naive": lambda: 1 / seconds(naive), "ours": lambda: 1 / seconds(ours)})
-    yield Row("gradient of U on Table 2's data : O(|Omega| k d)", "gradients/s", 20.0, found["naive"], found["ours"])
+    runs = {"peer": per_second(naive), "ours": per_second(ours)}
+    yield compared(repeats, "gradient of U on Table 2's data : O(|Omega| k d)", "gradients/s", 20.0, **runs)
 
 
 def _small_epochs(repeats: int) -> Iterator[Measure]:
@@ -129,15 +123,21 @@ def _small_epochs(repeats: int) -> Iterator[Measure]:
 
 def _epochs(what: str, solver: FRSVM, train: Ratings, threads: int, epochs: int, at_most: float) -> Iterator[Measure]:
     """The median seconds per epoch without the start, and the CPU time per core, which the load does not affect."""
-    steps = solver.steps(train, np.random.default_rng(0), threads)
+    wall, busy, _ = _medians(solver.steps(train, np.random.default_rng(0), threads), epochs)
+    for reading, taken in (("wall", wall), ("CPU time for each core", busy / threads)):
+        yield Measure(f"epoch on {what}, {threads} threads, {reading}", "s", taken, at_most)
+
+
+def _medians(steps: Iterator[Step], epochs: int) -> tuple[float, float, Step]:
+    """The median seconds of so many epochs after the start, by the clock and of all cores, and the last step."""
     next(steps)
+    reached: list[Step] = []
     wall, busy = [], []
     for _ in range(epochs):
         start = process_time()
-        wall.append(seconds(lambda: next(steps)))
-        busy.append((process_time() - start) / threads)
-    for reading, times in (("wall", wall), ("CPU time for each core", busy)):
-        yield Measure(f"epoch on {what}, {threads} threads, {reading}", "s", float(np.median(times)), at_most)
+        wall.append(seconds(lambda: reached.append(next(steps))))
+        busy.append(process_time() - start)
+    return float(np.median(wall)), float(np.median(busy)), reached[-1]
 
 
 def _without_features() -> Iterator[Measure]:
@@ -151,16 +151,10 @@ def _without_features() -> Iterator[Measure]:
         kept[first + rng.choice(end - first, 10, replace=False)] = False
     lam = 5000.0
     solver = FRSVM(rank=10, C=1 / lam, features="none")
-    steps = solver.steps(data.take(np.flatnonzero(kept)), np.random.default_rng(1), 1)
-    next(steps)
-    wall, busy, reached = [], [], []
-    for _ in range(3):
-        start = process_time()
-        wall.append(seconds(lambda: reached.append(next(steps))))
-        busy.append(process_time() - start)
-    yield Measure("ml-1m, X = I: an iteration, one core", "s", float(np.median(wall)), 5.3 / 2)
-    yield Measure("ml-1m, X = I: an iteration, CPU time", "s", float(np.median(busy)), 5.3 / 2)
-    yield Measure("ml-1m, X = I: objective times lam after 3", "", lam * reached[-1].objective(), 8.52e7)
+    wall, busy, reached = _medians(solver.steps(data.take(np.flatnonzero(kept)), np.random.default_rng(1), 1), 3)
+    yield Measure("ml-1m, X = I: an iteration, one core", "s", wall, 5.3 / 2)
+    yield Measure("ml-1m, X = I: an iteration, CPU time", "s", busy, 5.3 / 2)
+    yield Measure("ml-1m, X = I: objective times lam after 3", "", lam * reached.objective(), 8.52e7)
 
 
 def _descent() -> Iterator[Measure]:
@@ -202,5 +196,4 @@ def _ml_20m() -> Iterator[Measure]:
     """Epochs at rank 50 on the lookalike of ML-20M, on two cores, and their peak memory."""
     train = Lookalike("ml-20m", features=True).view(np.random.default_rng(0))
     yield from _epochs("the lookalike of ML-20M, rank 50", FRSVM(rank=50, C=0.001), train, 2, 3, 20.0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    yield Measure("the same, peak memory of the process", "GiB", peak, 6.0)
+    yield Measure("the same, peak memory of the process", "GiB", peak_bytes() / 2**30, 6.0)

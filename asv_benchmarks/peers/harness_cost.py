@@ -74,7 +74,7 @@ def _cell(repeats: int) -> Measure:
     with tempfile.TemporaryDirectory() as folder:
         for part in ("warm-up", "measured"):
             run = prepared(experiment, Path(folder, part))
-            elapsed = seconds(lambda run=run: run.execute(lambda event: None))
+            elapsed = seconds(run.execute)
         results = run.study().results
     beyond = 1e3 * (elapsed - sum(result.seconds or 0.0 for result in results)) / len(results)
     return Measure(f"a cell beyond its solver, over {len(results)} cells", "ms", beyond, at_most=60.0)
@@ -102,7 +102,7 @@ def _on_a_cluster(repeats: int) -> Iterator[Measure]:
                 for kind, experiment in kinds.items():
                     for part in ("warm-up", "measured"):
                         run = prepared(experiment, Path(folder, f"{workers}-{kind}-{part}"), cluster)
-                        times[kind, workers] = seconds(lambda run=run: run.execute(lambda event: None))
+                        times[kind, workers] = seconds(run.execute)
                     if workers == 1:
                         yield _beyond_solvers(kind, times[kind, workers], run.study().results)
     for kind in kinds:

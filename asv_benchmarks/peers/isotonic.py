@@ -6,7 +6,7 @@ import clarabel
 import numpy as np
 import scipy.sparse
 from scipy.optimize import isotonic_regression
-from turns import Row, in_turns, seconds
+from turns import Row, compared, insist, per_second
 
 from rankbench.core.contract import Floats, Ints
 from rankbench.methods.isotonic import Blocks, OrderGraphs
@@ -33,16 +33,10 @@ def _blocks(repeats: int) -> Row:
     blocks = Blocks.of(np.arange(_USERS + 1) * _ITEMS, ratings)
     ready, out = (x - blocks.depth).reshape(_USERS, _ITEMS), np.empty_like(x)
     _agree("blocks", blocks.project(x), np.concatenate([isotonic_regression(row).x for row in ready]) + blocks.depth)
-    found = in_turns(
-        repeats,
-        {
-            "peer": lambda: len(x) / seconds(lambda: [isotonic_regression(row) for row in ready]),
-            "ours": lambda: len(x) / seconds(lambda: blocks.project(x, out=out)),
-        },
-    )
-    return Row(
-        f"blocks, {_USERS:,} users x {_ITEMS} : loop over scipy", "elements/s", 6.0, found["peer"], found["ours"]
-    )
+    peer = per_second(lambda: [isotonic_regression(row) for row in ready], len(x))
+    ours = per_second(lambda: blocks.project(x, out=out), len(x))
+    what = f"blocks, {_USERS:,} users x {_ITEMS} : loop over scipy"
+    return compared(repeats, what, "elements/s", 6.0, peer=peer, ours=ours)
 
 
 def _long(repeats: int) -> Row:
@@ -51,14 +45,9 @@ def _long(repeats: int) -> Row:
     blocks = Blocks.of(np.array([0, _LONG]), np.arange(_LONG, dtype=np.float64))
     ready, out = x - blocks.depth, np.empty_like(x)
     _agree("one vector", blocks.project(x) - blocks.depth, isotonic_regression(ready).x)
-    found = in_turns(
-        repeats,
-        {
-            "peer": lambda: _LONG / seconds(lambda: isotonic_regression(ready)),
-            "ours": lambda: _LONG / seconds(lambda: blocks.project(x, out=out)),
-        },
-    )
-    return Row(f"one vector of {_LONG:,} : scipy", "elements/s", 1.0, found["peer"], found["ours"])
+    peer = per_second(lambda: isotonic_regression(ready), _LONG)
+    ours = per_second(lambda: blocks.project(x, out=out), _LONG)
+    return compared(repeats, f"one vector of {_LONG:,} : scipy", "elements/s", 1.0, peer=peer, ours=ours)
 
 
 def _graph(repeats: int) -> Row:
@@ -68,16 +57,10 @@ def _graph(repeats: int) -> Row:
     ends = ends[ends[:, 0] != ends[:, 1]]
     edges = rng.permutation(1000)[rng.permutation(ends)[:10_000]]
     x = 100 * rng.standard_normal(1000)
-    ours, theirs = _our_graph(x, edges), _their_graph(x, edges)
-    _agree("graph", np.array([_distance(ours, x)]) / _distance(theirs, x), np.ones(1))
-    found = in_turns(
-        repeats,
-        {
-            "peer": lambda: 1 / seconds(lambda: _their_graph(x, edges)),
-            "ours": lambda: 1 / seconds(lambda: _our_graph(x, edges)),
-        },
-    )
-    return Row("graph, 1,000 nodes, 10,000 edges : clarabel", "projections/s", 10.0, found["peer"], found["ours"])
+    distances = [np.square(z - x).sum(keepdims=True) for z in (_our_graph(x, edges), _their_graph(x, edges))]
+    _agree("graph", distances[0] / distances[1], np.ones(1))
+    runs = {"peer": per_second(lambda: _their_graph(x, edges)), "ours": per_second(lambda: _our_graph(x, edges))}
+    return compared(repeats, "graph, 1,000 nodes, 10,000 edges : clarabel", "projections/s", 10.0, **runs)
 
 
 def _our_graph(x: Floats, edges: Ints) -> Floats:
@@ -98,13 +81,8 @@ def _their_graph(x: Floats, edges: Ints) -> Floats:
     return x + np.array(clarabel.DefaultSolver(quadratic, np.zeros(n), order, -missing, cone, settings).solve().x)
 
 
-def _distance(z: Floats, x: Floats) -> float:
-    return float(np.square(z - x).sum())
-
-
 def _agree(what: str, ours: Floats, theirs: Floats) -> None:
     """Exit unless both give the same values."""
     difference = float(np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max()))
     print(f"{what}: largest relative difference {difference:.1e}")
-    if not difference <= _AGREEMENT:
-        raise SystemExit(f"the answers differ by more than {_AGREEMENT:g}: their times would mean nothing")
+    insist(difference, _AGREEMENT)

@@ -6,7 +6,7 @@ import choix
 import evalica
 import numpy as np
 import pandas
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, compared, per_second, seconds
 
 import rankbench
 from rankbench.data.synthetic.arena import Arena
@@ -39,9 +39,9 @@ def leaderboards(repeats: int) -> Iterator[Row | Measure]:
     board = ours()
     logs = np.log(theirs()[board.votes.items].to_numpy())
     _agree("evalica", board.estimated.scores, logs - logs.mean())
-    found = in_turns(repeats, {"peer": lambda: 1 / seconds(theirs), "ours": lambda: 1 / seconds(ours)})
-    yield Row("Bradley-Terry, 2M comparisons : evalica with its index", "fits/s", 1.0, found["peer"], found["ours"])
-    yield Measure("Bradley-Terry, 2M comparisons, from a table", "s", float(1 / np.median(found["ours"])), at_most=0.3)
+    what, runs = "Bradley-Terry, 2M comparisons", {"peer": per_second(theirs), "ours": per_second(ours)}
+    yield (row := compared(repeats, f"{what} : evalica with its index", "fits/s", 1.0, **runs))
+    yield Measure(f"{what}, from a table", "s", float(1 / np.median(row.ours)), at_most=0.3)
     yield _dense(repeats)
     frame["judge"] = votes.judges.codes if votes.judges is not None else 0
     whole = seconds(lambda: rankbench.rank(frame, model="bradley-terry", intervals="bootstrap", resamples=_RESAMPLES))
@@ -53,10 +53,8 @@ def _dense(repeats: int) -> Row:
     votes = votes_of(_ARENA, 0)
     wins = np.zeros((votes.n_items,) * 2)
     decided = votes.outcome < 2
-    winner, loser = (
-        np.where(votes.outcome == 0, votes.left, votes.right),
-        np.where(votes.outcome == 0, votes.right, votes.left),
-    )
+    left_won = votes.outcome == 0
+    winner, loser = np.where(left_won, votes.left, votes.right), np.where(left_won, votes.right, votes.left)
     np.add.at(wins, (winner[decided], loser[decided]), 1.0)
     upper = np.triu_indices(len(wins), 1)
     table = pandas.DataFrame(
@@ -74,10 +72,8 @@ def _dense(repeats: int) -> Row:
     problem = OfPairs(pairs_of(board.votes), LIKELIHOODS["bradley-terry"])
     order = np.argsort(board.votes.items.astype(int))
     _agree("choix", fitted(problem).scores[order], theirs())
-    found = in_turns(
-        repeats, {"peer": lambda: 1 / seconds(theirs), "ours": lambda: 1 / seconds(lambda: fitted(problem))}
-    )
-    return Row("Bradley-Terry of 200 items, the fit : choix, ILSR", "fits/s", None, found["peer"], found["ours"])
+    runs = {"peer": per_second(theirs), "ours": per_second(lambda: fitted(problem))}
+    return compared(repeats, "Bradley-Terry of 200 items, the fit : choix, ILSR", "fits/s", None, **runs)
 
 
 def _agree(peer: str, ours: np.ndarray, theirs: np.ndarray) -> None:

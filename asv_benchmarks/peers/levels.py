@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, count
 
 import numpy as np
-from turns import Row, Run, in_turns, seconds
+from turns import Row, Run, in_turns, per_second
 
 from rankbench.core.contract import Step
 from rankbench.data.synthetic import LowRank
@@ -79,7 +79,7 @@ def _answer() -> None:
     """Measure the solvers whose names come in."""
     for line in sys.stdin:
         steps = _steps(line.strip())
-        print(2 / seconds(lambda steps=steps: (next(steps), next(steps))), flush=True)
+        print(per_second(lambda steps=steps: (next(steps), next(steps)), 2)(), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 import scipy.optimize
 from scipy.special import expit, logsumexp
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, compared, per_second, seconds
 
 from rankbench.core.contract import Floats, Ints
 from rankbench.data.synthetic import LowRank
@@ -34,19 +34,14 @@ def newcomers(repeats: int) -> Iterator[Row | Measure]:
     for name in _SOLVERS:
         solver = SOLVERS.make(name.replace("]", f",rank={_RANK}]") if "[" in name else f"{name}[rank={_RANK}]")
         *_, step = islice(solver.steps(offer(solver, data), np.random.default_rng(0), 2), 5)
-
         ours = partial(solver.fold_in, step.model, one)
         times = [seconds(ours) for _ in range(10 * repeats)]
         what = f"fold_in of {name}: {_RATINGS} ratings, {data.n_items:,} items, rank {_RANK}"
         yield Measure(what, "ms", 1e3 * float(np.median(times)), at_most=_LIMIT)
         if name in _OBJECTIVES:
             theirs = _fitted(_OBJECTIVES[name](solver.lam, step.model.items, one.items))
-            runs = {"peer": partial(_speed, theirs), "ours": partial(_speed, ours)}
-            yield Row(f"fold_in of {name} : L-BFGS of SciPy", "users / s", 1.0, **in_turns(repeats, runs))
-
-
-def _speed(fit: Callable[[], object]) -> float:
-    return 1 / seconds(fit)
+            runs = {"peer": per_second(theirs), "ours": per_second(ours)}
+            yield compared(repeats, f"fold_in of {name} : L-BFGS of SciPy", "users / s", 1.0, **runs)
 
 
 def _fitted(objective: Objective) -> Callable[[], object]:

@@ -5,15 +5,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-from cornac.data import Dataset
 from cornac.models import BPR
 from implicit.bpr import BayesianPersonalizedRanking
 from threadpoolctl import threadpool_limits
-from turns import Row, Run, in_turns, seconds
+from turns import Row, Run, in_turns, iterations_of_implicit, per_second
 
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
+from rankbench.methods.peers import cornac_data, counts_of
 from rankbench.solvers.sgd import SGD
 
 
@@ -78,13 +77,9 @@ class _Timed(BPR):
 
 def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **settings: object) -> Run:
     """A function that runs one more epoch of cornac's BPR at each call."""
-    shape = ratings.n_users, ratings.n_items
-    ids = [{number: number for number in range(size)} for size in shape]
-    positives = Dataset(*shape, *ids, (ratings.users, ratings.items, np.ones(len(ratings))))
-    rng = np.random.default_rng(0)
-    start = {
-        name: ((rng.random((size, rank)) - 0.5) / rank).astype(dtype) for name, size in zip("UV", shape, strict=True)
-    }
+    positives, rng = cornac_data(ratings, np.ones(len(ratings))), np.random.default_rng(0)
+    sizes = {"U": ratings.n_users, "V": ratings.n_items}
+    start = {name: ((rng.random((size, rank)) - 0.5) / rank).astype(dtype) for name, size in sizes.items()}
     start["Bi"] = np.zeros(ratings.n_items, dtype)
     model = _Timed(k=rank, max_iter=1, num_threads=1, learning_rate=0.05, init_params=start, **settings)
 
@@ -97,24 +92,14 @@ def _cornac_epochs(ratings: Ratings, rank: int, dtype: type = np.float32, **sett
 
 def _bpr_epochs(ratings: Ratings, rank: int, **settings: object) -> Run:
     """A function that runs one more epoch of implicit's BPR at each call."""
-    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit needs writeable arrays
-    positives = scipy.sparse.csr_matrix(
-        (np.ones(len(ratings), np.float32), *columns), (ratings.n_users, ratings.n_items)
-    )
     model = BayesianPersonalizedRanking(
         factors=rank, iterations=1, num_threads=1, random_state=0, use_gpu=False, **settings
     )
-
-    def run() -> float:
-        elapsed: list[float] = []
-        model.fit(positives, show_progress=False, callback=lambda _epoch, taken, *_rest: elapsed.append(taken))
-        return len(ratings) / elapsed[0]
-
-    return run
+    return iterations_of_implicit(model, counts_of(ratings, "binary", None), len(ratings))
 
 
 def _sgd_passes(comparisons: Comparisons, solver: SGD, threads: int = 1) -> Run:
     """A function that runs one more pass of a solver at each call."""
     steps = solver.steps(comparisons, np.random.default_rng(0), threads)
     next(steps)
-    return lambda: len(comparisons) / seconds(lambda: next(steps))
+    return per_second(lambda: next(steps), len(comparisons))

@@ -6,10 +6,9 @@ line has the exponent p of the power n^p that fits the times best; n log n looks
 """
 
 from collections.abc import Callable, Iterator
-from time import process_time
 
 import numpy as np
-from turns import Measure
+from turns import Measure, cpu_seconds, exponent
 
 from rankbench.methods.isotonic import Blocks, OrderGraphs
 
@@ -30,17 +29,9 @@ def projections(repeats: int) -> Iterator[Measure]:
 
 def _growth(what: str, works: list[Work], sizes: tuple[int, ...], repeats: int) -> Iterator[Measure]:
     """The exponent of the fitted power, and the least time of the largest size."""
-    best = [min(_seconds(work) for _ in range(repeats)) for work in works]
-    exponent = float(np.polyfit(np.log(sizes), np.log(best), 1)[0])
-    yield Measure(f"{what}: exponent of n, {sizes[0]:,} to {sizes[-1]:,}", "", exponent)
+    best = [min(cpu_seconds(work) for _ in range(repeats)) for work in works]
+    yield Measure(f"{what}: exponent of n, {sizes[0]:,} to {sizes[-1]:,}", "", exponent(sizes, best))
     yield Measure(f"{what}: one projection, n = {sizes[-1]:,}", "s", best[-1])
-
-
-def _seconds(work: Work) -> float:
-    """The CPU seconds of one call."""
-    start = process_time()
-    work()
-    return process_time() - start
 
 
 def _strict(n: int) -> Work:

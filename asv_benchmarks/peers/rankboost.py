@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, compared, per_second, seconds
 
 from rankbench.core.contract import Floats
 from rankbench.data.views import Ratings
@@ -20,14 +20,9 @@ def rankboost(repeats: int) -> Iterator[Row | Measure]:
         took = seconds(lambda view=view: ours(view, _ROUNDS))
         yield Measure(f"rankboost, 1,000 rounds, m = 10,000 x 300, {what}, 1 thread", "s", took, at_most=20.0)
     small = problem(_SMALL, 30, True)
-    found = in_turns(
-        repeats,
-        {
-            "listed": lambda: _FEW / seconds(lambda: listed(small, _FEW)),
-            "ours": lambda: _FEW / seconds(lambda: ours(small, _FEW)),
-        },
-    )
-    yield Row("rankboost : pairs listed in NumPy, m = 200 x 30", "rounds/s", None, found["listed"], found["ours"])
+    what = "rankboost : pairs listed in NumPy, m = 200 x 30"
+    peer, own = per_second(lambda: listed(small, _FEW), _FEW), per_second(lambda: ours(small, _FEW), _FEW)
+    yield compared(repeats, what, "rounds/s", None, peer=peer, ours=own)
 
 
 def problem(items: int, features: int, levels: bool) -> Ratings:

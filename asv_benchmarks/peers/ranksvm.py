@@ -1,18 +1,19 @@
 """RankSVMs compared with scikit-learn's LinearSVC on listed differences, and `mf` compared with implicit's ALS."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import scipy.sparse
 from implicit.als import AlternatingLeastSquares
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
-from turns import Row, Run, in_turns, seconds
+from turns import Row, Run, in_turns, insist, iterations_of_implicit, per_second
 
 from rankbench.core.contract import Floats, Ints, Solver
 from rankbench.data.synthetic import FeatureLowRank, LowRank
 from rankbench.data.views import Ratings
+from rankbench.methods.peers import counts_of
 from rankbench.solvers.mf import MF
 from rankbench.solvers.ranksvm_joint import RankSVMJoint
 from rankbench.solvers.ranksvm_separate import RankSVMSeparate
@@ -44,14 +45,10 @@ def _svms(repeats: int) -> Iterator[Row]:
     with threadpool_limits(1):
         for name in ("separate", "joint"):
             _check_agreement(name, runs[f"LinearSVC, {name}"](), runs[name]())
-        found = in_turns(repeats, {name: _rate(run) for name, run in runs.items()})
+        found = in_turns(repeats, {name: per_second(run) for name, run in runs.items()})
     for name in ("separate", "joint"):
         what = f"ranksvm-{name} : LinearSVC, {len(rows)} differences given"
         yield Row(what, "fits/s", 1.0, found[f"LinearSVC, {name}"], found[name])
-
-
-def _rate(run: Callable[[], float]) -> Run:
-    return lambda: 1 / seconds(run)
 
 
 def _differences(ratings: Ratings) -> tuple[Floats, Ints]:
@@ -88,8 +85,7 @@ def _ends_at(solver: Solver, ratings: Ratings) -> float:
 def _check_agreement(name: str, theirs: float, ours: float) -> None:
     """Exit unless both reach the same objective."""
     print(f"ranksvm-{name} : LinearSVC: objectives {ours:.8g} and {theirs:.8g}, {ours / theirs - 1:+.1e} relative")
-    if not abs(ours - theirs) <= _AGREEMENT * ours:
-        raise SystemExit(f"the objectives differ by more than {_AGREEMENT:g}: their times would mean nothing")
+    insist(abs(ours / theirs - 1), _AGREEMENT, "objectives")
 
 
 def _factorizations(repeats: int) -> Iterator[Row]:
@@ -120,24 +116,15 @@ def _factorizations(repeats: int) -> Iterator[Row]:
 
 def _implicit(ratings: Ratings, rank: int, **settings: object) -> Run:
     """A function that runs one more sweep of implicit at each call, timed by implicit's callback."""
-    columns = ratings.items.copy(), ratings.indptr.astype(np.int32)  # implicit needs writeable arrays
-    confidence = 1 + ratings.values - ratings.values.min()
-    shape = ratings.n_users, ratings.n_items
-    rated = scipy.sparse.csr_matrix((confidence.astype(np.float32), *columns), shape)
+    confidence = replace(ratings, values=1 + ratings.values - ratings.values.min())
     model = AlternatingLeastSquares(
         factors=rank, iterations=1, num_threads=1, random_state=0, use_gpu=False, use_native=True, **settings
     )
-
-    def run() -> float:
-        elapsed: list[float] = []
-        model.fit(rated, show_progress=False, callback=lambda _epoch, taken, *_rest: elapsed.append(taken))
-        return 1 / elapsed[0]
-
-    return run
+    return iterations_of_implicit(model, counts_of(confidence, "ratings", None))
 
 
 def _sweeps(ratings: Ratings, solver: MF) -> Run:
     """A function that runs one more sweep (two half steps) of a solver at each call."""
     steps = solver.steps(ratings, np.random.default_rng(0))
     next(steps)
-    return lambda: 1 / seconds(lambda: (next(steps), next(steps)))
+    return per_second(lambda: (next(steps), next(steps)))

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from time import process_time
 
 import numpy as np
-from turns import Measure, Row, Run, in_turns
+from turns import Measure, Row, Run, compared, cpu_seconds
 
 from rankbench import data as data_sets
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Floats
+from rankbench.core.contract import Floats, Step
 from rankbench.data.views import Ratings
 from rankbench.methods.isotonic import Blocks
 from rankbench.solvers.rmc import RMC
@@ -33,41 +32,36 @@ def rmc(repeats: int) -> Iterator[Row | Measure]:
 
 
 def _per_step(repeats: int, train: Ratings) -> Row:
-    """Steps per second of `rmc` and `smc` at the same rank, from the same start."""
+    """Steps per second of `rmc` and `smc` at the same rank after the first five steps, in which it still grows."""
 
-    def steps(solver: RMC | SMC) -> Run:
-        return lambda: _STEPS / _seconds_of_steps(solver, train)
+    def run_of(solver: RMC | SMC) -> Run:
+        def run() -> float:
+            steps = solver.steps(train, np.random.default_rng(0))
+            _take(steps, 6)
+            return _STEPS / cpu_seconds(lambda: _take(steps, _STEPS))
 
-    runs = {"smc": steps(SMC(lam=1.0, centred=True, rank=50)), "rmc": steps(RMC(lam=1.0, rank=50))}
-    found = in_turns(repeats, runs)
-    return Row(f"rmc : smc, a step at rank 50, {len(train):,} ratings", "steps/s", 1 / 1.1, found["smc"], found["rmc"])
+        return run
 
-
-def _seconds_of_steps(solver: RMC | SMC, train: Ratings) -> float:
-    """The seconds per step after the first five steps, in which the rank still grows."""
-    steps = solver.steps(train, np.random.default_rng(0))
-    for _ in islice(steps, 6):
-        pass
-    start = process_time()
-    for _ in islice(steps, _STEPS):
-        pass
-    return process_time() - start
+    what = f"rmc : smc, a step at rank 50, {len(train):,} ratings"
+    smc, ours = run_of(SMC(lam=1.0, centred=True, rank=50)), run_of(RMC(lam=1.0, rank=50))
+    return compared(repeats, what, "steps/s", 1 / 1.1, peer=smc, ours=ours)
 
 
 def _fit(repeats: int, train: Ratings) -> Row:
     """A whole fit compared with dense SVDs, of which a few steps are timed and scaled to the same number of steps."""
     needed = _steps_until_still(train)
     print(f"rmc: {needed} steps until X changes by less than {_STILL:g}")
-    found = in_turns(
-        repeats,
-        {
-            "peer": lambda: _DENSE_STEPS / (needed * _seconds_of_dense(train)),
-            "ours": lambda: 1 / _seconds_of_fit(train, needed),
-        },
-    )
-    return Row(
-        f"rmc : dense SVD per step, {len(train):,} ratings, lam 16", "fits/s", 10.0, found["peer"], found["ours"]
-    )
+
+    def dense() -> float:
+        blocks = Blocks.of(train.indptr, train.values)
+        return _DENSE_STEPS / (needed * cpu_seconds(lambda: _dense_steps(train, blocks)))
+
+    def ours() -> float:
+        steps = RMC(lam=_LAM).steps(train, np.random.default_rng(0))
+        return 1 / cpu_seconds(lambda: _take(steps, needed + 1))
+
+    what = f"rmc : dense SVD per step, {len(train):,} ratings, lam 16"
+    return compared(repeats, what, "fits/s", 10.0, peer=dense, ours=ours)
 
 
 def _steps_until_still(train: Ratings) -> int:
@@ -80,22 +74,17 @@ def _steps_until_still(train: Ratings) -> int:
     raise SystemExit("rmc came to its end before X stood still")
 
 
-def _seconds_of_fit(train: Ratings, steps: int) -> float:
-    start = process_time()
-    for _ in islice(RMC(lam=_LAM).steps(train, np.random.default_rng(0)), steps + 1):
+def _take(steps: Iterator[Step], number: int) -> None:
+    for _ in islice(steps, number):
         pass
-    return process_time() - start
 
 
-def _seconds_of_dense(train: Ratings) -> float:
-    """The seconds per step of the same descent with a dense X; both use rankbench's projection."""
-    blocks = Blocks.of(train.indptr, train.values)
-    start = process_time()
+def _dense_steps(train: Ratings, blocks: Blocks) -> None:
+    """Some steps of the same descent with a dense X; both use rankbench's projection."""
     now = before = np.zeros((train.n_users, train.n_items))
     for step in range(_DENSE_STEPS):
         moved = now + step / (step + 3) * (now - before)
         before, now = now, _dense_step(moved, train, blocks)
-    return process_time() - start
 
 
 def _dense_step(moved: Floats, train: Ratings, blocks: Blocks) -> Floats:

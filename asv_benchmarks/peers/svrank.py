@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVR
 from threadpoolctl import threadpool_limits
-from turns import Measure, Row, in_turns, seconds
+from turns import Measure, Row, Run, compared, exponent, insist, per_second, seconds
 
 from rankbench.core.blas import one_blas_thread
-from rankbench.core.contract import Floats, Step
+from rankbench.core.contract import Floats
 from rankbench.core.streams import stream
 from rankbench.data.splits import Split
 from rankbench.data.splits import split as cut
@@ -45,14 +45,11 @@ def _table_repetition(repeats: int) -> Iterator[Row | Measure]:
     found = _like_table_1()
     _check_agreement(found)
     for threads in (1, 2):
-        runs: dict[str, Callable[[], float]] = {
-            "loop": lambda: _rate(lambda: ridge_loop(found)),
-            "ours": lambda threads=threads: _rate(lambda: ours_on_table(found, threads)),
-        }
-        rates = in_turns(repeats, runs)
+        peer, ours = _rate(lambda: ridge_loop(found)), _rate(lambda threads=threads: ours_on_table(found, threads))
         what = f"mprank, {threads} thread{'s'[: threads - 1]} : KernelRidge loop, 300 users of Table 1"
-        yield Row(what, "repetitions/s", 20.0 if threads == 2 else None, rates["loop"], rates["ours"])
-    yield Measure("a repetition of Table 1 by mprank, 2 threads", "s", float(1 / np.median(rates["ours"])), at_most=3.0)
+        target = 20.0 if threads == 2 else None
+        yield (row := compared(repeats, what, "repetitions/s", target, peer=peer, ours=ours))
+    yield Measure("a repetition of Table 1 by mprank, 2 threads", "s", float(1 / np.median(row.ours)), at_most=3.0)
 
 
 def _like_table_1() -> Split:
@@ -97,8 +94,7 @@ def _check_agreement(found: Split) -> None:
     with one_blas_thread():
         difference = float(np.abs(ridge_loop(found) - ours_on_table(found, 2)).max())
     print(f"mprank : KernelRidge loop, 300 users of Table 1: largest difference of a score {difference:.1e}")
-    if not difference <= 1e-8:
-        raise SystemExit("the answers differ: their times would mean nothing")
+    insist(difference, 1e-8)
 
 
 # the pair dual
@@ -113,24 +109,20 @@ def _against_pairs(repeats: int) -> Iterator[Row]:
     view = Ratings.from_triples(np.zeros(m, int), np.arange(m), y, item_features=features)
     gram = rbf_kernel(features, gamma=1 / (2 * _WIDTH**2))
     solver = SVRank(C=_C, kernel="gaussian", width=_WIDTH, eps=_EPS, form="pairs", tolerance=1e-6)
-    ours, theirs = (
-        _objective(solver, gram, y, our_scores(solver, view)),
-        _objective(solver, gram, y, svr_scores(gram, y)),
-    )
+    both = our_scores(solver, view), svr_scores(gram, y)
+    ours, theirs = (_objective(solver, gram, y, scores) for scores in both)
     print(f"svrank : SVR over explicit pairs, m = {m}: objectives {ours:.8g} and {theirs:.8g}")
     if not ours <= theirs * (1 + 1e-5):
         raise SystemExit("ours is the worse answer: its time would mean nothing")
-    runs = {
-        "SVR": lambda: 1 / seconds(lambda: svr_scores(gram, y)),
-        "ours": lambda: _rate(lambda: our_scores(solver, view)),
-    }
-    rates = in_turns(max(1, repeats // 3), runs)
-    yield Row(f"svrank, pair dual : SVR over explicit pairs, m = {m}", "fits/s", 50.0, rates["SVR"], rates["ours"])
+    what, turns = f"svrank, pair dual : SVR over explicit pairs, m = {m}", max(1, repeats // 3)
+    runs = {"peer": per_second(lambda: svr_scores(gram, y)), "ours": _rate(lambda: our_scores(solver, view))}
+    yield compared(turns, what, "fits/s", 50.0, **runs)
 
 
 def our_scores(solver: SVRank, view: Ratings) -> Floats:
     """rankbench's scores of a user's items, from features on."""
-    return _last(solver, view).model.score(np.zeros(len(view), int), view.items)
+    *_, step = solver.steps(view, stream(0))
+    return step.model.score(np.zeros(len(view), int), view.items)
 
 
 def svr_scores(gram: Floats, y: Floats) -> Floats:
@@ -156,12 +148,6 @@ def _objective(solver: SVRank, gram: Floats, y: Floats, h: Floats) -> float:
     return float(v @ h + solver.C / len(y) ** 2 * np.maximum(np.abs(r[:, None] - r) - solver.eps, 0).sum())
 
 
-def _last(solver: SVRank, view: Ratings) -> Step:
-    for step in solver.steps(view, stream(0)):
-        found = step
-    return found
-
-
 # the residuals
 
 
@@ -169,8 +155,7 @@ def _growth() -> Iterator[Measure]:
     """The seconds to a relative gap of 1e-4 with 300 features and one BLAS thread, and how they grow with m."""
     with one_blas_thread():
         times = [min(_seconds_for(m) for _ in range(2)) for m in _SIZES]
-    exponent = float(np.polyfit(np.log(_SIZES), np.log(times), 1)[0])
-    yield Measure("svrank over residuals, exponent in m, 300 features", "", exponent, at_most=1.3)
+    yield Measure("svrank over residuals, exponent in m, 300 features", "", exponent(_SIZES, times), at_most=1.3)
     yield Measure("svrank over residuals, m = 20,000, 300 features, 1 thread", "s", times[-1], at_most=30.0)
 
 
@@ -188,7 +173,6 @@ def _seconds_for(m: int) -> float:
     return seconds(solve)
 
 
-def _rate(work: Callable[[], object]) -> float:
-    """Runs per second, with BLAS on one thread."""
-    with threadpool_limits(1):
-        return 1 / seconds(work)
+def _rate(work: Callable[[], object]) -> Run:
+    """A function that measures runs per second, with BLAS on one thread."""
+    return threadpool_limits.wrap(limits=1)(per_second(work))

@@ -1,8 +1,9 @@
 """Measuring two programs in turns, so that a busy machine slows both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +32,50 @@ def in_turns(repeats: int, runs: dict[str, Run]) -> dict[str, list[float]]:
     return {name: [turn[name] for turn in turns[1:]] for name in runs}
 
 
+def compared(repeats: int, what: str, unit: str, target: float | None, *, peer: Run, ours: Run) -> Row:
+    """One comparison, measured in turns."""
+    return Row(what, unit, target, **in_turns(repeats, {"peer": peer, "ours": ours}))
+
+
+def per_second(work: Callable[[], object], units: float = 1.0) -> Run:
+    """A function that calls this once, which does so many units of work, and gives the units per second."""
+    return lambda: units / seconds(work)
+
+
+def iterations_of_implicit(model: Any, data: Any, units: float = 1.0) -> Run:
+    """The same for one more iteration of a model of the package implicit, as timed by its callback."""
+
+    def run() -> float:
+        elapsed: list[float] = []
+        model.fit(data, show_progress=False, callback=lambda _iteration, taken, *_rest: elapsed.append(taken))
+        return units / elapsed[0]
+
+    return run
+
+
 def seconds(work: Callable[[], object]) -> float:
     """The seconds that one call takes."""
     start = perf_counter()
     work()
     return perf_counter() - start
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """The seconds of the processor in one call, which do not depend on the load of the machine."""
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """The p of the power size^p that fits the times best."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def insist(difference: float, most: float, of: str = "answers") -> None:
+    """End the program if two answers are further apart than this: it is no use to time different work."""
+    if not difference <= most:
+        raise SystemExit(f"the {of} differ by more than {most:g}: their times would mean nothing")
 
 
 @dataclass(frozen=True)
