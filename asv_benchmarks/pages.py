@@ -1,11 +1,17 @@
 """Pages of Markdown in reports/ of which several programs write a section each."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 HEADS = {
     "speed.md": "# Speed\n\nEach section says which command wrote it; the commands can be run again at any time.\n"
 }
+
+
+def rows(cells: Iterable[Iterable[object]]) -> str:
+    """The rows of a table, of which each has these cells."""
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in cells)
 
 
 def with_section(page: Path, title: str, text: str) -> str:

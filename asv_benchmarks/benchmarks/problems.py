@@ -1,6 +1,7 @@
 """The small training problems for benchmarks of whole solvers, the same for every commit."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,49 +17,31 @@ class Problem:
     """A solver on a split of a data set, with its number of steps and the held-out error to reach."""
 
     solver: str
-    data: Any
-    split: str
     steps: int
     error: float
+    data: Any
+    split: str
     comparisons: int | None = None  # training comparisons per user; None: train on the split's ratings
 
 
 _FACTORS = LowRank(users=1000, items=400, per_user=80)
-_FEATURES = FeatureLowRank(users=300, items=1000, features=30, rank=5, per_user=60)
-_MAGNITUDES = Magnitudes(users=300, items=500, per_user=100)
-
-
-def _of_comparisons(name: str, steps: int, error: float) -> Problem:
-    """A problem on comparisons drawn from low-rank ratings."""
-    return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error, comparisons=100)
-
-
-def _of_ratings(name: str, steps: int, error: float) -> Problem:
-    """A problem on low-rank ratings."""
-    return Problem(name, _FACTORS, "n-per-user[n=40]", steps, error)
-
-
-def _of_features(name: str, steps: int, error: float) -> Problem:
-    """A problem on tasks that share a few functions of the items' features."""
-    return Problem(name, _FEATURES, "items-per-task[n=30,test=20]", steps, error)
-
-
-def _of_magnitudes(name: str, steps: int, error: float) -> Problem:
-    """A problem on ratings that are functions of the items' features, separately for each user."""
-    return Problem(name, _MAGNITUDES, "n-per-user[n=50]", steps, error)
-
-
+_of_ratings = partial(Problem, data=_FACTORS, split="n-per-user[n=40]")
+_of_comparisons = partial(_of_ratings, comparisons=100)
+_of_features = partial(  # tasks that share a few functions of the items' features
+    Problem,
+    data=FeatureLowRank(users=300, items=1000, features=30, rank=5, per_user=60),
+    split="items-per-task[n=30,test=20]",
+)
+_of_magnitudes = partial(  # ratings that are functions of the items' features, separately for each user
+    Problem, data=Magnitudes(users=300, items=500, per_user=100), split="n-per-user[n=50]"
+)
 PROBLEMS = {
     "sgd": _of_comparisons("sgd[rank=10,lam=1,step=0.02]", 20, 0.13),
     "altsvm": _of_comparisons("altsvm[rank=10,lam=30]", 20, 0.1),
     "convex-erm": _of_comparisons("convex-erm[lam=1]", 10, 0.1),
     "lcr": _of_comparisons("lcr[rank=5,lam=30]", 10, 0.12),
     "global": Problem(
-        "global[lam=1,loss=logistic]",
-        BTL(users=1, items=1000, comparisons=60_000),
-        "entries[test=0.2]",
-        steps=20,
-        error=0.2,
+        "global[lam=1,loss=logistic]", 20, 0.2, BTL(users=1, items=1000, comparisons=60_000), "entries[test=0.2]"
     ),
     "bpr": _of_ratings("bpr[least=4]", 10, 0.4),
     "robirank": _of_ratings("robirank[rank=5]", 10, 0.12),

@@ -13,7 +13,6 @@ builds BASE's by the checkout's setup.py, which compiles only those that differ.
 import argparse
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +22,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from counts import CASES, counted, missing
+from counts import counted, missing
 from times import timed
-from trees import ROOT, built, changed_kernels, commit_of, environment
+from trees import ROOT, built, changed_kernels, commit_of, environment, said
 
 MORE = 1.03  # times as many instructions that count as slower, unless `--more` says otherwise
 LONGER = 1.15  # times as long, in three quarters of the turns, that counts as slower
@@ -59,13 +58,6 @@ def side_by_side(about: Callable[[Path], dict[str, Any]], trees: tuple[Path, Pat
         return list(pool.map(about, trees))
 
 
-def digests(tree: Path) -> dict[str, str]:
-    """By solver, the digest of the model that its benchmark fits with the kernels of this tree."""
-    command = [sys.executable, str(CASES), "digest"]
-    done = subprocess.run(command, env=environment(tree), capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
 def main() -> None:
     """Compare, print what changed, and exit with 1 if something got slower."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -81,12 +73,10 @@ def main() -> None:
         print(f"no kernel differs from {options.base}")
         return
     trees = built(base, as_here=options.changed), ROOT
-    listed = subprocess.run(
-        [sys.executable, str(CASES), "list"], env=environment(ROOT), capture_output=True, text=True, check=True
-    )
-    names = [name for name in listed.stdout.splitlines() if re.search(options.cases, name)]
+    listed = said(ROOT, "list")
+    names = [name for name in listed.splitlines() if re.search(options.cases, name)]
     if not names:
-        sys.exit(f"no case matches {options.cases!r}: there are\n{listed.stdout}")
+        sys.exit(f"no case matches {options.cases!r}: there are\n{listed}")
     slower = False
     if options.only != "time":
         if lacking := missing():
@@ -100,7 +90,7 @@ def main() -> None:
         lines, worse = told(by_time(found), "CPU time", len(found))
         print("\n".join(lines), flush=True)
         slower |= worse
-    one, other = side_by_side(digests, trees)
+    one, other = side_by_side(lambda tree: json.loads(said(tree, "digest")), trees)
     for name in one.keys() & other.keys():
         if one[name] != other[name]:
             print(f"OTHER BITS  the model of {name}")

@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-CASES = Path(__file__).parent / "cases.py"
+from trees import CASES
+
 MARKS = """
 #include <valgrind/callgrind.h>
 void count(void) { CALLGRIND_START_INSTRUMENTATION; }

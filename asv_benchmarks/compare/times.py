@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from math import isnan
 from pathlib import Path
 
-from trees import environment
-
-CASES = Path(__file__).parent / "cases.py"
+from trees import CASES, environment
 
 
 def timed(trees: tuple[Path, Path], names: list[str], turns: int) -> dict[str, list[float]]:

@@ -15,6 +15,7 @@ from build_wheel import copy_built
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "compare"
+CASES = Path(__file__).parent / "cases.py"
 ONE_THREAD = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -61,6 +62,12 @@ def _build(folder: Path, commit: str) -> None:
     (wheel,) = (folder / "wheel").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
+
+
+def said(tree: Path, what: str) -> str:
+    """What cases.py prints about this tree if it is asked for this."""
+    command = [sys.executable, str(CASES), what]
+    return subprocess.run(command, env=environment(tree), capture_output=True, text=True, check=True).stdout
 
 
 def environment(tree: Path) -> dict[str, str]:

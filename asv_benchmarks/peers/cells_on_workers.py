@@ -6,7 +6,7 @@
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -14,7 +14,7 @@ from statistics import mean
 sys.path.append(str(Path(__file__).parents[1]))
 
 from harness_cost import local_cluster, longer_cells, prepared, short_cells
-from pages import with_section
+from pages import rows, with_section
 from turns import Measure, seconds
 
 from rankbench import experiments
@@ -161,17 +161,13 @@ def section() -> str:
         command=COMMAND,
         cores=usable_cores(),
         handing=1e3 * HANDING,
-        measured=_lines(found),
+        measured=rows(found),
         cells=sum(one.cells for one in took),
         hours=sum(one.seconds for one in took) / 3600,
         processor=took[0].processor,
         of_a_node=CORES,
-        computed=_lines(computed),
+        computed=rows(computed),
     )
-
-
-def _lines(rows: Iterable[tuple[object, ...]]) -> str:
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
-from cells_on_workers import TITLE, section
+from cells_on_workers import TITLE, section  # which makes `pages` known
+from pages import rows as lines_of
 from scipy.optimize import nnls
 from turns import Measure
 
@@ -53,7 +54,6 @@ PROBLEMS = {  # solver, data, and comparisons drawn per user
 MEMBER = """
 import json, sys
 from rankbench.distributed.teams import Member
-from rankbench.execution.machine import describe
 from rankbench.core.blas import one_blas_thread
 member = Member("127.0.0.1", bytes.fromhex(sys.argv[2]))
 print(json.dumps(member.address), flush=True)
@@ -333,39 +333,28 @@ def report(path: Path, epochs: int) -> None:
 def _table(heads: list[str], rows: list[list[str]]) -> str:
     """A table in Markdown, its first two columns texts."""
     rule = ["---"] * 2 + ["---:"] * (len(heads) - 2)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *rows))
+    return lines_of([heads, rule, *rows])
 
 
 def _measured_table(all_found: list[Measured]) -> str:
-    heads = [
-        "problem",
-        "users x items, rows",
-        "workers",
-        "seconds",
-        "work",
-        "driver's CPU",
-        "calls",
-        "MB per connection",
-    ]
-    heads += ["MB in all", "MB of a worker", "MB placed", "hash"]
     rows = [
-        [
-            found.problem,
-            f"{found.size.users:,} x {found.size.items:,}, {found.size.rows:,}",
-            str(found.workers),
-            f"{found.seconds:.2f}",
-            f"{found.working:.2f}",
-            f"{found.driving:.3f}",
-            f"{found.calls:.1f}",
-            f"{found.moved / 1e6:.1f}",
-            f"{found.sent / 1e6:.1f}",
-            f"{found.memory / 1e6:.0f}",
-            f"{found.placed / 1e6:.0f}",
-            f"`{found.digest[:8]}`",
-        ]
+        {
+            "problem": found.problem,
+            "users x items, rows": f"{found.size.users:,} x {found.size.items:,}, {found.size.rows:,}",
+            "workers": str(found.workers),
+            "seconds": f"{found.seconds:.2f}",
+            "work": f"{found.working:.2f}",
+            "driver's CPU": f"{found.driving:.3f}",
+            "calls": f"{found.calls:.1f}",
+            "MB per connection": f"{found.moved / 1e6:.1f}",
+            "MB in all": f"{found.sent / 1e6:.1f}",
+            "MB of a worker": f"{found.memory / 1e6:.0f}",
+            "MB placed": f"{found.placed / 1e6:.0f}",
+            "hash": f"`{found.digest[:8]}`",
+        }
         for found in all_found
     ]
-    return _table(heads, rows)
+    return _table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _quality() -> str:
@@ -431,16 +420,8 @@ process."""
 
 
 def _computed(model: Model, here: Network, memory: dict[str, float], all_found: list[Measured]) -> str:
-    heads = [
-        "data",
-        "solver",
-        "workers",
-        "work",
-        "driver",
-        "network",
-        "seconds of an epoch",
-        "with this machine's network",
-    ]
+    heads = ["data", "solver", "workers", "work", "driver", "network"]
+    heads += ["seconds of an epoch", "with this machine's network", "MB of a worker"]
     rows = []
     for name, size in LARGE.items():
         for solver in model.rows:
@@ -464,7 +445,7 @@ and a network of 10 Gbit/s with 0.1 ms from process to process. altsvm is taken 
 there are ratings. Nobody has run these trainings here. The model leaves out that a row of frsvm costs more, by a
 logarithm, where users have more ratings, and that machines wait for each other where parts are of unequal cost.
 
-{_table([*heads, "MB of a worker"], rows)}"""
+{_table(heads, rows)}"""
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """Cases of updates of factors, comparison by comparison."""
 
+from functools import partial
+
 import numpy as np
 from ready import DOUBLE, Ready, all_pairs, case, drawn_pairs, factors, ratings, steps_of
 
@@ -58,19 +60,16 @@ def _itself(part: Part) -> Part:
 def _altsvm(share: float, rank: int) -> Ready:
     state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
-
-    def call() -> None:
-        """A pass over the records."""
-        altsvm.items_pass(
-            box=state.box,
-            tasks=state.tasks,
-            rounds=state.plan.rounds,
-            vectors=state.vectors,
-            seed=0,
-            atomic=False,
-            threads=1,
-        )
-
+    call = partial(
+        altsvm.items_pass,
+        box=state.box,
+        tasks=state.tasks,
+        rounds=state.plan.rounds,
+        vectors=state.vectors,
+        seed=0,
+        atomic=False,
+        threads=1,
+    )
     counts = {"pyx/solvers/altsvm.pyx: items_pass": n}
     return Ready(call, n, counts, {"rank": width}, state.plan.records.nbytes, state.items.nbytes)
 
@@ -85,19 +84,16 @@ def _altsvm(share: float, rank: int) -> Ready:
 def _altsvm_users(share: float, rank: int) -> Ready:
     state = _part(rank, "tournament", share)
     n, width = len(state.train), whole_lanes(rank)
-
-    def call() -> None:
-        """A pass over the comparisons, user by user."""
-        altsvm.users_pass(
-            box=state.box,
-            comparisons=state.train.rows,
-            duals=state.duals,
-            vectors=state.vectors,
-            passes=1,
-            seed=0,
-            threads=1,
-        )
-
+    call = partial(
+        altsvm.users_pass,
+        box=state.box,
+        comparisons=state.train.rows,
+        duals=state.duals,
+        vectors=state.vectors,
+        passes=1,
+        seed=0,
+        threads=1,
+    )
     counts = {"pyx/solvers/altsvm.pyx: users_pass": n}
     return Ready(call, n, counts, {"rank": width}, 12 * n, state.items.nbytes)
 
@@ -107,11 +103,7 @@ def _altsvm_users(share: float, rank: int) -> Ready:
 def _altsvm_random(share: float, rank: int) -> Ready:
     state, rng = _part(rank, "random", share), np.random.default_rng(3)
     n, width = len(state.train), whole_lanes(rank)
-
-    def call() -> None:
-        """As many updates as there are records."""
-        altsvm.drawn_items_pass(box=state.box, tasks=state.tasks, vectors=state.vectors, rng=rng)
-
+    call = partial(altsvm.drawn_items_pass, box=state.box, tasks=state.tasks, vectors=state.vectors, rng=rng)
     counts = {"pyx/solvers/altsvm.pyx: drawn_items_pass": n}
     return Ready(call, n, counts, {"rank": width}, state.items.nbytes + state.users.nbytes, state.plan.records.nbytes)
 
@@ -126,13 +118,16 @@ def _robirank_descent(share: float, rank: int) -> Ready:
         users=users, items=items, user_shrink=shrinks[0], item_shrink=shrinks[1], step=0.01, decay=1e-6
     )
     order, weights, n = np.arange(train.n_users, dtype=np.int32), np.full(len(wishes), 0.1), len(wishes)
-
-    def call() -> None:
-        """A visit to every wish."""
-        robirank.descend(
-            factors=moved, wishes=wishes.rows, weights=weights, user_order=order, draws=1, updates=0.0, seed=0
-        )
-
+    call = partial(
+        robirank.descend,
+        factors=moved,
+        wishes=wishes.rows,
+        weights=weights,
+        user_order=order,
+        draws=1,
+        updates=0.0,
+        seed=0,
+    )
     counts = {"pyx/solvers/robirank.pyx: descend": n}
     return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * (width + 1) * train.n_items)
 
@@ -159,15 +154,8 @@ def _robirank_closed(share: float, rank: int) -> Ready:
 @case("sqlrank, slopes of lists", "entry", "five exponentials and a logarithm in a chain")
 def _lists(share: float) -> Ready:
     train = ratings(share)
-    scores, losses, slopes = (
-        np.random.default_rng(0).standard_normal(len(train)),
-        np.empty(train.n_users),
-        np.empty(len(train)),
-    )
-
-    def call() -> None:
-        """The likelihood of each user's list."""
-        sqlrank.list_slopes(indptr=train.indptr, scores=scores, sigmoid=True, losses=losses, slopes=slopes, threads=1)
-
     n = len(train)
+    losses, slopes, scores = np.empty(train.n_users), np.empty(n), np.random.default_rng(0).standard_normal(n)
+    given = {"indptr": train.indptr, "scores": scores, "losses": losses, "slopes": slopes}
+    call = partial(sqlrank.list_slopes, **given, sigmoid=True, threads=1)
     return Ready(call, n, {"pyx/solvers/sqlrank.pyx: list_slopes": n}, {}, 24 * n)

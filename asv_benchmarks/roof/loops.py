@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 from work import ROOT
 
 from rankbench.kernels import LEVELS, build_info
@@ -103,6 +104,15 @@ double exponentials(const double *start, int64_t times) {
 }
 """
 
+_ARRAY, _COUNT = np.ctypeslib.ndpointer(flags="C_CONTIGUOUS"), ctypes.c_int64
+ARGUMENTS = {
+    "read_all": (_ARRAY, _COUNT, _COUNT),
+    "triad": (_ARRAY, _ARRAY, _ARRAY, _COUNT, _COUNT),
+    "operate": (_ARRAY, _COUNT),
+    "gather": (_ARRAY, _ARRAY, _COUNT, _COUNT),
+    "exponentials": (_ARRAY, _COUNT),
+}
+
 
 def compiled(folder: Path) -> dict[str, ctypes.CDLL]:
     """The loops for each level of instructions that the kernels are built for and this processor has."""
@@ -129,7 +139,8 @@ def _wider(level: str) -> list[str]:
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    for name in ("read_all", "triad", "operate", "gather", "exponentials"):
-        getattr(library, name).restype = ctypes.c_double
-    library.operations.restype = ctypes.c_int64
+    for name, arguments in ARGUMENTS.items():
+        loop = getattr(library, name)
+        loop.argtypes, loop.restype = arguments, ctypes.c_double
+    library.operations.restype = _COUNT
     return library

@@ -127,22 +127,21 @@ class Meter:
         """All limits."""
         start = np.array([0.5, 0.25])
         base = self.libraries[BASELINE]
-        calls = 4 * self._rate(lambda times: base.exponentials(_address(start), _count(times)))
+        calls = 4 * self._rate(lambda times: base.exponentials(start, times))
         rates = {("blas", "", ""): self._blas(), ("calls", "", ""): calls}
         for level, library in self.libraries.items():
-            turns = self._rate(lambda times, loops=library: loops.operate(_address(start), _count(times)))
+            turns = self._rate(lambda times, loops=library: loops.operate(start, times))
             rates["flops", level, ""] = turns * library.operations()
             places = nearer_as_fast({name: self._place(library, arena) for name, arena in self.arenas.items()})
             rates |= {(kind, level, name): rate for name, place in places.items() for kind, rate in place.items()}
         return Machine(self.caches, rates)
 
     def _place(self, library: ctypes.CDLL, arena: Arena) -> Amounts:
-        single, order, lines = arena.single, arena.order, _count(len(arena.order))
-        pointers, n = [_address(part) for part in arena.doubles], _count(len(arena.doubles[0]))
-        read = self._rate(lambda times: library.read_all(_address(single), _count(len(single)), _count(times)))
-        moved = self._rate(lambda times: library.triad(*pointers, n, _count(times)))
-        picked = self._rate(lambda times: library.gather(_address(single), _address(order), lines, _count(times)))
-        most = max(read * single.nbytes, moved * 24 * len(arena.doubles[0]))
+        single, order, doubles = arena.single, arena.order, arena.doubles
+        read = self._rate(lambda times: library.read_all(single, len(single), times))
+        moved = self._rate(lambda times: library.triad(*doubles, len(doubles[0]), times))
+        picked = self._rate(lambda times: library.gather(single, order, len(order), times))
+        most = max(read * single.nbytes, moved * 24 * len(doubles[0]))
         return dict(zip(WHERE, (most, picked * len(order)), strict=True))
 
     def _blas(self) -> float:
@@ -163,14 +162,6 @@ def _seconds(loop: Loop, times: int) -> float:
     start = process_time()
     loop(times)
     return process_time() - start
-
-
-def _address(array: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def _count(number: int) -> ctypes.c_int64:
-    return ctypes.c_int64(number)
 
 
 def described(machine: Machine) -> list[str]:

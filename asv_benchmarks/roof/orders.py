@@ -1,5 +1,7 @@
 """Cases of projections onto orders, of losses over all pairs, of small systems, and of measuring rankings."""
 
+from functools import partial
+
 import numpy as np
 import rankboost as boosting
 from benchmarks import kernels as small
@@ -63,7 +65,7 @@ def _batch(share: float) -> Ready:
 def _pair_losses(share: float, curved: bool) -> Ready:
     """The loss and slope of all pairs of ratings of five levels, or the Hessian times a direction."""
     train, rng = ratings(share), np.random.default_rng(0)
-    pairs, scores, windows = PairTasks.of(train, 1), rng.standard_normal(len(train)), None
+    pairs, scores = PairTasks.of(train, 1), rng.standard_normal(len(train))
     at, direction, n = pairs.at(scores), rng.standard_normal(len(train)), len(train)
     windows, sums = at.windows, np.empty((2, n))
     name = "curve_all" if curved else "evaluate_all"
@@ -213,13 +215,8 @@ def _scores(share: float, rank: int) -> Ready:
     out, chosen = np.empty((users, items)), np.arange(users, dtype=np.int32)
     n = users * items
     counts = {"pyx/models/scoring.pyx: products": n}
-    return Ready(
-        lambda: scoring.products(rows=rows, chosen=chosen, columns=columns, out=out, threads=1),
-        n,
-        counts,
-        {"rank": rank},
-        out.nbytes,
-    )
+    call = partial(scoring.products, rows=rows, chosen=chosen, columns=columns, out=out, threads=1)
+    return Ready(call, n, counts, {"rank": rank}, out.nbytes)
 
 
 @case("scores of ratings, rank 10", "score", rank=10)
@@ -235,11 +232,7 @@ def _scores_of_pairs(share: float, rank: int) -> Ready:
     users, items = factors(train.n_users, rank), factors(train.n_items, rank, 1)
     out, owners = np.empty(len(train)), train.users.astype(np.int32)
     n = len(train)
-
-    def call() -> None:
-        """A score for each rating."""
-        scoring.pairs(rows=users, chosen=owners, columns=items, asked=train.items, out=out)
-
+    call = partial(scoring.pairs, rows=users, chosen=owners, columns=items, asked=train.items, out=out)
     return Ready(call, n, {"pyx/models/scoring.pyx: pairs": n}, {"rank": items.shape[1]}, 16 * n, items.nbytes)
 
 
@@ -263,9 +256,6 @@ def _catalogue(share: float) -> Ready:
         discounts=1 / np.log2(2 + np.arange(items + 1)),
     )
     chosen, n = np.arange(users, dtype=np.int32), scores.size
-
-    def call() -> None:
-        """Every user's metric."""
-        catalogue.per_user(scores=scores, users=chosen, held_out=held, seen=seen, requests=asked, out=out, threads=1)
-
+    of_users = partial(catalogue.per_user, scores=scores, users=chosen, out=out, threads=1)
+    call = partial(of_users, held_out=held, seen=seen, requests=asked)
     return Ready(call, n, {"pyx/metrics/catalogue.pyx: per_user": n}, {}, scores.nbytes)

@@ -1,11 +1,14 @@
 """Cases of products with ratings and between items, and of steps that are made of them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from ready import DOUBLE, Ready, case, drawn_pairs, factors, only_step_of, part, ratings, steps_of, tasks
 
+from rankbench.core.contract import Floats
 from rankbench.data.synthetic import BTL
+from rankbench.data.views import Ratings
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import frsvm
 from rankbench.methods.entries import ComparedEntries, Entries
@@ -164,14 +167,8 @@ def _scatter(share: float, rank: int) -> Ready:
     weights, users = np.ones(len(train)), factors(train.n_users, rank)
     out, n = np.empty((train.n_items, width)), len(train)
     counts = {"pyx/solvers/frsvm.pyx: scatter": n}
-    return Ready(
-        lambda: frsvm.scatter(blocks=blocks, weights=weights, users=users, out=out, threads=1),
-        n,
-        counts,
-        {"rank": width},
-        12 * n,
-        DOUBLE * width * held,
-    )
+    call = partial(frsvm.scatter, blocks=blocks, weights=weights, users=users, out=out, threads=1)
+    return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * width * held)
 
 
 @case(
@@ -186,13 +183,8 @@ def _with_features(share: float, rank: int) -> Ready:
     n, features = train.item_features.shape
     sums, out = factors(n, rank), np.empty((features, width))
     counts = {"pyx/solvers/frsvm.pyx: transposed_times": n}
-    return Ready(
-        lambda: frsvm.transposed_times(features=train.item_features, matrix=sums, out=out, threads=1),
-        n,
-        counts,
-        {"rank": width, "features": features},
-        train.item_features.nbytes,
-    )
+    call = partial(frsvm.transposed_times, features=train.item_features, matrix=sums, out=out, threads=1)
+    return Ready(call, n, counts, {"rank": width, "features": features}, train.item_features.nbytes)
 
 
 @case(
@@ -203,9 +195,7 @@ def _with_features(share: float, rank: int) -> Ready:
 def _cofirank_users(share: float) -> Ready:
     """A users' half with a fixed number of planes: no tolerance is reached by then."""
     train, rank, planes = ratings(share), 10, 5
-    settings = CofiRank(rank, loss="regression")
-    problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
-    users, items = (factors(size, rank) for size in (train.n_users, train.n_items))
+    problem, users, items = _cofirank(train, rank)
     units = planes * len(train)
     counts = {"pyx/solvers/cofirank.pyx: users_half": units}
     own = DOUBLE * rank * len(train) / train.n_users
@@ -220,11 +210,16 @@ def _cofirank_users(share: float) -> Ready:
 def _cofirank_items(share: float) -> Ready:
     """One look at the losses of all users and their slopes by the items, as each plane of an items' half needs."""
     train, rank = ratings(share), 10
-    settings = CofiRank(rank, loss="regression")
-    problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
-    users, items = (factors(size, rank) for size in (train.n_users, train.n_items))
+    problem, users, items = _cofirank(train, rank)
     n = len(train)
     counts = {"pyx/solvers/cofirank.pyx: losses": n, "pyx/solvers/cofirank.pyx: item_slopes": n}
     return Ready(
         lambda: problem.item_slopes(problem.losses(users, items)[1], users), n, counts, {"rank": rank}, 40 * n, 8 * n
     )
+
+
+def _cofirank(train: Ratings, rank: int) -> tuple[Problem, Floats, Floats]:
+    """The problem of least squares, and vectors of users and items."""
+    settings = CofiRank(rank, loss="regression")
+    problem = Problem.of(train, settings.loss, settings.k, settings.lam, 1)
+    return problem, factors(train.n_users, rank), factors(train.n_items, rank)

@@ -9,6 +9,7 @@ from statistics import median
 from time import perf_counter, process_time
 
 from machine import Machine, described
+from pages import rows
 from ready import Case, Ready
 from work import Roof, roof, total
 
@@ -86,7 +87,6 @@ def cells(line: Line) -> tuple[str, ...]:
     """The columns of a line, as the head names them."""
     busy = line.taken.busy
     spread = f"{shown(min(busy))} .. {shown(max(busy))}"
-    why = line.case.why or ("to be explained" if line.weak else "")
     return (
         line.case.name,
         line.case.unit,
@@ -96,17 +96,16 @@ def cells(line: Line) -> tuple[str, ...]:
         shown(line.roof.seconds),
         line.roof.bound,
         f"{line.share:.0%}",
-        "WEAK" if line.weak else "",
-        why if line.weak else "",
+        *(("WEAK", line.case.why or "to be explained") if line.weak else ("", "")),
     )
 
 
 def table(found: Sequence[Line]) -> str:
     """A plain table, one line per case."""
-    rows = [HEAD, *map(cells, found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [HEAD, *map(cells, found)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in lines
     )
 
 
@@ -125,8 +124,7 @@ def as_csv(found: Sequence[Line]) -> str:
 
 def section(found: Sequence[Line], machine: Machine) -> str:
     """The same as the text of a section of a report in Markdown."""
-    rows = [HEAD, ("---",) * len(HEAD), *map(cells, found)]
-    told = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    told = rows([HEAD, ("---",) * len(HEAD), *map(cells, found)])
     limits = "\n".join(f"- {line}" for line in described(machine))
     about = (
         "Written by `make roof`. The roof of a kernel is the least time that this machine could take for a unit of its"
