@@ -21,31 +21,21 @@ EVERYONE, USER, REST = "the item itself, for every user", "the user's own level,
 
 
 @dataclass(frozen=True, eq=False)
-class Strongest:
-    """The items or features that add most to a score, and by name what everything else adds."""
+class Parts:
+    """What adds up to a score: so much by each of these items or features, and so much by what is named."""
 
     kind: str  # what the numbers are of: item or feature
     numbers: Ints
     values: Floats
     others: Mapping[str, float]
 
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What adds up to a score: so much by each of these items or features, and so much by what is named."""
-
-    kind: str
-    numbers: Ints
-    values: Floats
-    others: Mapping[str, float]
-
-    def strongest(self, k: int) -> Strongest:
+    def strongest(self, k: int) -> "Parts":
         """The k that add most; those that add nothing, or take away, are with the others."""
         best = np.argsort(-self.values, kind="stable")[:k]
         best = best[self.values[best] > 0]
         left = {f"all other {self.kind}s": float(self.values.sum() - self.values[best].sum())}
         others = {name: value for name, value in {**self.others, **left}.items() if value}
-        return Strongest(self.kind, self.numbers[best], self.values[best], others)
+        return Parts(self.kind, self.numbers[best], self.values[best], others)
 
 
 Explaining = Callable[[int], Parts]  # the parts of an item's score

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from rankbench import models
+from rankbench.arrays import soundness
 from rankbench.arrays.npz import Arrays
 from rankbench.core.contract import Model, Scattered
 from rankbench.core.errors import UserError
@@ -32,12 +33,14 @@ def load(path: str | Path) -> Fitted:
     """Read a model that `save` wrote, with its ids and what users have seen, if the file has them."""
     arrays = models.arrays_in(path)
     model = models.unpacked(path, arrays)
-    parts = [arrays[name] for name in _SEEN if name in arrays]
-    seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
+    parts, slope = [arrays[name] for name in _SEEN if name in arrays], arrays.get(_SLOPE, np.array(1.0))
     try:
         solver = new_users.named(str(arrays[_SOLVER])) if _SOLVER in arrays else None
-        slope = float(arrays.get(_SLOPE, np.array(1.0)))
-        found = Fitted(model, arrays.get(_USERS), arrays.get(_ITEMS), seen, solver, slope)
+        soundness.numbers(_SLOPE, slope)
+        for count in parts[2:]:
+            soundness.ids(_SEEN[2], count, 1 << 31)
+        seen = Seen(parts[0], parts[1], int(parts[2])) if len(parts) == len(_SEEN) else None
+        found = Fitted(model, arrays.get(_USERS), arrays.get(_ITEMS), seen, solver, float(slope))
         found.validate()
     except UserError as error:
         raise models.unsound(path, error) from None

@@ -64,11 +64,13 @@ class Ids:
         """The ids that these texts mean, as from a command line: whole numbers where the data's ids are numbers."""
         if self.labels is not None and self.labels.dtype.kind == "U":
             return np.array(texts, np.str_)
-        try:
-            return np.array([int(text) for text in texts], np.int64)
-        except (ValueError, OverflowError):
-            wrong = next(text for text in texts if not text.lstrip("-").isdecimal() or len(text) > 18)
-            raise UserError(f"{self.kind} id {wrong!r} is unknown: the ids are whole numbers") from None
+        numbers = np.empty(len(texts), np.int64)
+        for place, text in enumerate(texts):
+            try:
+                numbers[place] = int(text)
+            except (ValueError, OverflowError):
+                raise UserError(f"{self.kind} id {text!r} is unknown: the ids are whole numbers") from None
+        return numbers
 
     def joined(self, added: Any, count: int) -> Labels:
         """The ids with those of `count` new ones behind them."""

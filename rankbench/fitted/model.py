@@ -183,7 +183,7 @@ class Fitted:
         pandas.DataFrame
             A row for each item: user, place from 1, item, score.
         """
-        (number,) = _one(self.users.numbers(user), user)
+        number = _one(self.users.numbers(user), "rank")
         asked = np.arange(self.n_items) if items is None else self.items.numbers(items)
         scores = self.score(np.full(len(asked), number), asked)
         order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
@@ -208,7 +208,7 @@ class Fitted:
         """
         import pandas  # noqa: PLC0415  slow to import
 
-        (number,) = _one(self.users.numbers(user), user)
+        number = _one(self.users.numbers(user), "why")
         numbers = self.items.numbers(item)
         if not np.isfinite(self.score(np.full(len(numbers), number), numbers)).all():
             raise UserError("the model gives an item no score for this user", remedy="ask for what it recommends")
@@ -217,7 +217,7 @@ class Fitted:
         rows = [row for one in numbers for row in self._reasons(number, one, explain(one).strongest(_checked_k(k)))]
         return pandas.DataFrame(rows, columns=["user", "item", "because", "contribution"])
 
-    def _reasons(self, user: Any, item: Any, found: explanations.Strongest) -> Iterator[tuple[Any, Any, Any, float]]:
+    def _reasons(self, user: Any, item: Any, found: explanations.Parts) -> Iterator[tuple[Any, Any, Any, float]]:
         """The rows of `why` for one item."""
         names = self.items.named(found.numbers) if found.kind == "item" else found.numbers
         about = self.users.named(np.array([user]))[0], self.items.named(np.array([item]))[0]
@@ -290,15 +290,16 @@ class Fitted:
         self.model.validate()
         if not 0 < self.slope < np.inf:
             raise UserError(f"the slope of its scores is {self.slope:g}, not a positive number")
-        both = self.users, self.items
-        for ids in both:
-            ids.validate()
         if self.seen is not None:
             self.seen.validate()
-            for ids, size in zip(both, (len(self.seen.indptr) - 1, self.seen.n_items), strict=True):
-                if ids.labels is not None and len(ids.labels) != size:
-                    raise UserError(f"there are {len(ids.labels)} {ids.kind} ids for {size} {ids.kind}s")
-        self.model.score(*(np.array([0 if ids is None else len(ids) - 1]) for ids in (self.user_ids, self.item_ids)))
+        both = self.users, self.items
+        sizes = (None, None) if self.seen is None else (len(self.seen.indptr) - 1, self.seen.n_items)
+        for ids, size in zip(both, sizes, strict=True):
+            ids.validate()
+            if ids.labels is not None and size not in (None, len(ids.labels)):
+                raise UserError(f"there are {len(ids.labels)} {ids.kind} ids for {size} {ids.kind}s")
+        last = ((ids.size or 1) - 1 if ids.labels is None else len(ids.labels) - 1 for ids in both)
+        self.model.score(*(np.array([number]) for number in last))
 
     def _facts(self) -> list[tuple[str, str]]:
         """The model, and how many users and items it knows by which ids."""
@@ -388,7 +389,8 @@ def _checked_k(k: SupportsIndex) -> int:
     return number
 
 
-def _one(numbers: Ints, asked: Any) -> Ints:
+def _one(numbers: Ints, method: str) -> int:
     if len(numbers) != 1:
-        raise UserError(f"rank takes one user, not {len(numbers)}", remedy="call it once for each, or use recommend")
-    return numbers
+        remedy = "call it once for each, or use recommend"
+        raise UserError(f"{method} takes one user, not {len(numbers)}", remedy=remedy)
+    return int(numbers[0])

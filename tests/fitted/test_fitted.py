@@ -138,6 +138,7 @@ def test_one_id_goes_with_several_in_scoring():
         (lambda: MODEL.recommend(10, k=2.5), "k=2.5 is not valid; give a whole number of at least 1"),
         (lambda: MODEL.recommend(10, threads=0), "threads=0 is not valid; give a whole number from 1 to 1024"),
         (lambda: MODEL.rank([10, 7]), "rank takes one user, not 2; call it once for each, or use recommend"),
+        (lambda: MODEL.why([10, 7], "a"), "why takes one user, not 2; call it once for each"),
         (lambda: Fitted(Table(), seen=SEEN).recommend(3), "user id 3 is out of range: ids run from 0 to 2"),
         (lambda: Fitted(Table(), seen=SEEN).rank(0, [5]), "item id 5 is out of range: ids run from 0 to 4"),
         (lambda: Fitted(Table(), seen=SEEN).rank("x"), "user id x is unknown: the data has no ids but numbers from 0"),
@@ -184,6 +185,23 @@ def test_what_was_seen_is_checked_on_loading(tmp_path, seen, message):
     save(Fitted(EXAMPLES["Factors"], *IDS, seen), tmp_path / "model.npz")
     with pytest.raises(UserError, match=message):
         load(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [("slope", np.array("steep"), "slope holds <U5: it must hold real numbers"),
+     ("slope", np.array([1.0, 2.0]), "slope has the shape 2"),
+     ("seen.n_items", np.array(4.5), "seen.n_items holds float64: it must hold integers"),
+     ("seen.n_items", np.array([5, 5]), "seen.n_items has the shape 2"),
+     ("seen.n_items", np.array(6), "item id 5 is out of range: ids run from 0 to 4"),
+     ("seen.indptr", np.array(3), "seen.indptr has the shape of a number")],
+)  # fmt: skip
+def test_numbers_beside_a_model_are_checked_on_loading(tmp_path, name, value, message):
+    save(Fitted(EXAMPLES["Factors"], seen=SEEN, slope=2.0), tmp_path / "model.npz")
+    write_npz(tmp_path / "model.npz", read_npz(tmp_path / "model.npz") | {name: value})
+    with pytest.raises(UserError) as error:
+        load(tmp_path / "model.npz")
+    assert "model.npz holds an invalid model" in str(error.value) and message in str(error.value)
 
 
 NEW = np.array([[0.5, 0, -1, 2], [0, 0, 0, 0]])
@@ -243,8 +261,9 @@ def test_a_file_or_a_model_can_be_asked_for_recommendations(tmp_path):
 def test_ids_of_a_command_line_are_numbers_where_those_of_the_data_are():
     assert MODEL.users.of_texts(["10", "-7"]).tolist() == [10, -7]
     assert MODEL.items.of_texts(["a", "7"]).tolist() == ["a", "7"]
-    with pytest.raises(UserError, match="user id 'bob' is unknown: the ids are whole numbers"):
-        MODEL.users.of_texts(["10", "bob"])
+    for wrong in ("bob", "--5", "", "99999999999999999999"):
+        with pytest.raises(UserError, match=f"user id '{wrong}' is unknown: the ids are whole numbers"):
+            MODEL.users.of_texts(["10", "-123456789012345678", wrong])
 
 
 def test_an_id_that_no_file_can_hold_is_refused_when_a_model_is_saved(tmp_path):
