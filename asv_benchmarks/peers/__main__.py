@@ -11,7 +11,7 @@ import os
 import platform
 from dataclasses import asdict
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from turns import Measure, Row, show
@@ -41,9 +41,17 @@ def rows_of(topic: str, repeats: int) -> list[Row | Measure]:
 def save(path: Path, rows: list[Row | Measure]) -> None:
     """Write all measurements and the machine to a JSON file."""
     about = {"machine": platform.machine(), "system": platform.platform(), "cores": os.cpu_count()}
-    versions = {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+    versions = {"python": platform.python_version()} | {name: _version(name) for name in LIBRARIES}
     measured = [asdict(row) | ({"ratios": row.ratios} if isinstance(row, Row) else {}) for row in rows]
     path.write_text(json.dumps({"about": about, "versions": versions, "rows": measured}, indent=2) + "\n")
+
+
+def _version(library: str) -> str | None:
+    """The version of a library, None if it is not installed: its topics have been left out."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def main() -> None:

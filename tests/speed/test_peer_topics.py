@@ -1,6 +1,7 @@
 """The scripts that compare with other libraries, asv_benchmarks/peers: every data set that they name can be had."""
 
 import ast
+import json
 import re
 import runpy
 import sys
@@ -75,6 +76,14 @@ def test_without_movielens_rmc_is_measured_on_generated_data_of_its_size(topics,
     said = capsys.readouterr().out
     assert name in said and "ml-100k is not at hand" in said
     assert DATASETS.make(name).origin.missing() is None
+
+
+def test_measurements_are_saved_without_the_libraries_that_are_missing(topics, monkeypatch, tmp_path):
+    monkeypatch.setitem(topics["save"].__globals__, "LIBRARIES", ("numpy", "no-such-package"))
+    topics["save"](tmp_path / "rows.json", [__import__("turns").Measure("a number", "s", 1.0)])
+    saved = json.loads((tmp_path / "rows.json").read_text())
+    assert saved["rows"][0]["what"] == "a number" and "numpy" in saved["versions"]
+    assert saved["versions"]["no-such-package"] is None
 
 
 def test_a_topic_whose_library_is_missing_is_told_in_a_line_and_does_not_stop_the_others(topics, monkeypatch, capsys):
