@@ -109,7 +109,7 @@ class RobiRank(Checked):
 
     def as_trained(self, train: Ratings) -> "RobiRank":
         """The same solver, with the gains that it took from these ratings as its settings."""
-        if not len(train):
+        if self.among == "catalogue" or not len(train):
             return self
         low, high = _scale(train.values, self.low, self.high)
         return replace(self, low=low, high=high)
@@ -231,10 +231,8 @@ def wishes_of(train: Ratings, among: str, low: float | None = None, high: float 
         lists = np.tile(np.array([0, n_items]), (train.n_users, 1))
         candidates, seen = np.arange(n_items, dtype=np.int32), np.ones(n_items, int)
     else:
-        gains, positions = (
-            _gains(train.values, low, high),
-            (np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user)),
-        )
+        gains = _gains(train.values, low, high)
+        positions = np.arange(len(train)) - np.repeat(train.indptr[:-1], per_user)
         lists = np.stack([train.indptr[:-1], train.indptr[1:]], axis=1)
         candidates, seen = train.items, np.bincount(train.items, minlength=n_items)
     wanted = (gains > 0) & (lists[:, 1] - lists[:, 0] > 1)[train.users]

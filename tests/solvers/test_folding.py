@@ -420,6 +420,8 @@ def test_gains_of_robirank_end_at_those_of_training(data):
     gains = wishes_of(Ratings(np.array([0, 5]), np.arange(5, dtype=np.int32), values, 5), "rated", 1.0, 5.0).gains
     np.testing.assert_allclose(gains, [6 / 30, 1.0, 1.0])  # ratings of 1 and less gain nothing, and are no wishes
     assert RobiRank().as_trained(data.where(np.zeros(len(data), bool))) == RobiRank()
+    of_no_use = RobiRank(among="catalogue", low=1e6)  # above all ratings, which do not count there
+    assert of_no_use.as_trained(data) == of_no_use
 
 
 def test_a_new_user_with_all_items_has_lists_without_unrated_ones(data):
