@@ -13,7 +13,7 @@ it begins at those of the last step.
 # Roof of descend by entries, an entry: 72 bytes; 6 flops; 1 lines.
 # Roof of descend by rows, a user or an item: 64 * width bytes; 8 * width flops; width * (8 * rank + 12 * width) blas.
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from rankbench.core.contract import Flags, Floats
+from rankbench.core.contract import Flags, Floats, Step
 from rankbench.data.by_item import users_of
 from rankbench.methods.entries import Entries, Sparse
 from rankbench.methods.factors import padded
@@ -204,17 +204,20 @@ class Completion:
             end, larger = point, _EASED * larger
         yield from self.descent(lam, rng, end)
 
-    def path(self, lams: Iterable[float], rng: np.random.Generator) -> Iterator[tuple[float, int, Descent]]:
-        """The regularisation path: each lam, largest first, with its number of steps and its last point.
+    def points(
+        self, lam: float, rng: np.random.Generator, start: Descent | None = None, *, continued: bool = False
+    ) -> Iterator[Descent]:
+        """What a solver shows: the start, X = 0 if none is given, and the points of its descent if there is any entry.
 
-        X(lam_k) = argmin lam_k |X|_* + f(X_obs) for lam_1 > lam_2 > ..., each descent from X(lam_(k-1)).
+        With `continued` the descent from X = 0 goes by way of larger penalties.
         """
-        end = Descent.zero(self.observed)
-        for lam in sorted(lams, reverse=True):
-            for steps, point in enumerate(self.descent(lam, rng, end), start=1):  # noqa: B007  the last one counts
-                pass
-            end = point
-            yield lam, steps, end
+        yield start or Descent.zero(self.observed)
+        if len(self.observed):
+            yield from self.continuation(lam, rng) if continued else self.descent(lam, rng, start)
+
+    def step(self, lam: float, point: Descent, model: Factors) -> Step:
+        """The step of a solver at a point, with the model that it makes of it."""
+        return Step(model, lambda: self.objective(lam, point), lambda: self.gap(lam, point))
 
     @cached_property
     def at_zero(self) -> Pull:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
-from rankbench.core.contract import Floats, Int32s, Int64s, Ints
+from rankbench.core.contract import Flags, Floats, Int32s, Int64s, Ints
 from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods import entries as kernel
@@ -137,7 +137,7 @@ class ComparedEntries:
         return float(losses.sum()), slopes
 
 
-def known_rows(rows: Floats, known: Ints) -> Floats:
+def known_rows(rows: Floats, known: Ints | Flags) -> Floats:
     """The rows of the known users or items, NaN for the others."""
     out = np.full(rows.shape, np.nan)
     out[known] = rows[known]

@@ -130,22 +130,17 @@ def with_vectors(
 
     Without `zeros`, a vector of zeros says nothing of its item.
     """
-    sides = (view.items,) if isinstance(view, Ratings) else (view.better, view.worse)
+    sides = ("items",) if isinstance(view, Ratings) else ("better", "worse")
     check_items(view, known.features.shape[0] if isinstance(known, FeatureFactors) else len(known.items))
-    used = distinct(np.concatenate(sides))
+    used = distinct(np.concatenate([getattr(view, side) for side in sides]))
     vectors = known.items(used, threads) if isinstance(known, FeatureFactors) else known.items[used]
     fine = ~np.isnan(vectors).any(axis=1)
     if not zeros:
         fine &= vectors.any(axis=1)
     numbers = np.full(view.n_items, -1, np.int32)
     numbers[used[fine]] = np.arange(fine.sum(), dtype=np.int32)
-    mask = np.ones(len(view), bool)
-    for side in sides:
-        mask &= numbers[side] >= 0
+    mask = np.logical_and.reduce([numbers[getattr(view, side)] >= 0 for side in sides])
     view = view if mask.all() else view.where(mask)
-    if isinstance(view, Ratings):
-        view = replace(view, items=numbers[view.items], n_items=len(vectors[fine]), **_BARE)
-    else:
-        columns: dict[str, Any] = {"better": numbers[view.better], "worse": numbers[view.worse]}
-        view = replace(view, n_items=len(vectors[fine]), **columns, **_BARE)
-    return view, np.ascontiguousarray(vectors[fine], np.float64)
+    columns: dict[str, Any] = {side: numbers[getattr(view, side)] for side in sides}
+    found = np.ascontiguousarray(vectors[fine], np.float64)
+    return replace(view, n_items=len(found), **columns, **_BARE), found

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse
 
 from rankbench.core.contract import Floats, Int32s, Int64s, Model
 from rankbench.data.views import Ratings
 from rankbench.features.item_kernels import ItemKernel
+from rankbench.features.matrix import features_of
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.models import KernelExpansion, KernelScores
 
@@ -64,6 +66,12 @@ class KernelMatrices:
     def _shared(self, users: Int32s, gram: Floats, rows: Int32s) -> Shared:
         """The part of these users, with each rating's row of the matrix."""
         return Shared(users, gram, rows, SparseRows(indptr=self.train.indptr, columns=rows, values=self.train.values))
+
+    def weights(self, coefficients: Floats, users: Int32s) -> Floats:
+        """The weights of features of these users under a linear kernel, from the coefficients, one for each rating."""
+        train = self.train
+        expansion = scipy.sparse.csr_array((coefficients, train.items, train.indptr), (train.n_users, train.n_items))
+        return features_of(train.item_features).combined(expansion[users])
 
     def expansion(self, coefficients: Floats, offsets: Floats) -> Model:
         """The model whose score is a sum of kernel values, weighted by the user's coefficients, one for each rating."""

@@ -85,14 +85,15 @@ def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> floa
     the best multiple is (sum a)^2 / (4 (C loss + 1/2 |pull|^2)).
     """
     difference = unknowns - pull
+    plain = 0.5 * float(difference @ difference)
     if pairs.tasks.loss != Loss.SQUARED_HINGE:
-        return 0.5 * float(difference @ difference)
+        return plain
     weight = 2 * C * pairs.loss - C * float(pairs.slope @ pairs.scores)
     cost = C * pairs.loss + 0.5 * float(pull @ pull)
     if cost == 0:
-        return 0.5 * float(difference @ difference)
+        return plain
     objective = 0.5 * float(unknowns @ unknowns) + C * pairs.loss
-    return max(0.0, min(0.5 * float(difference @ difference), objective - weight**2 / (4 * cost)))
+    return max(0.0, min(plain, objective - weight**2 / (4 * cost)))
 
 
 def _direction(point: NewtonPoint, linear: Linear, C: float, most: int) -> tuple[Floats, int]:

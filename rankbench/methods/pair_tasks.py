@@ -12,7 +12,8 @@ from rankbench.features.matrix import Features, SparseFeatures
 from rankbench.kernels.methods import all_pairs as pairs_kernel
 from rankbench.kernels.methods import ranksvm as kernel
 from rankbench.kernels.shared.losses import Loss
-from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern
+from rankbench.models.asking import sparse_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +142,7 @@ class TaskFeatures:
         """The features as the kernels take them."""
         if not isinstance(self.features, SparseFeatures):
             return kernel.ItemFeatures(d=self.d, dense=self.features.matrix)
-        stored = self.features.matrix
-        columns = stored.indices.astype(np.int32, copy=False)
-        rows = SparseRows(indptr=stored.indptr.astype(np.int64), columns=columns, values=stored.data)
-        return kernel.ItemFeatures(d=self.d, sparse=rows)
+        return kernel.ItemFeatures(d=self.d, sparse=sparse_rows(self.features.matrix))
 
     def scores(self, weights: Floats) -> Floats:
         """A score per row: its item's features times its task's weights."""

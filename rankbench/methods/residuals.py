@@ -12,7 +12,6 @@ by 5 whenever Newton's method has converged well enough, until the gap is small 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -57,56 +56,34 @@ class Pairs:
         return product
 
 
-class FunctionSpace(Protocol):
-    """A space of functions w: their coordinates x, the scores they give, and how to solve Newton's system."""
-
-    def scores(self, x: Floats) -> Floats:
-        """The scores of the m items under coordinates x."""
-        ...
-
-    def inner(self, x: Floats, other: Floats, other_scores: Floats) -> float:
-        """The inner product <x, other>, given the scores of `other`."""
-        ...
-
-    def of_dual(self, a: Floats) -> Floats:
-        """The coordinates of sum a_i phi(x_i) / 2."""
-        ...
-
-    def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """The Newton direction, -(2 I + c H)^-1 gradient."""
-        ...
-
-    @property
-    def start(self) -> Floats:
-        """The coordinates of w = 0."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """The weights w of m x n centred features; Newton's system is solved by Cholesky, in O(m n^2)."""
+    """Functions whose coordinates are the weights of m x n centred features; Newton's system is solved by Cholesky.
+
+    That takes O(m n^2).
+    """
 
     features: Floats
 
     @property
     def start(self) -> Floats:
-        """w = 0."""
+        """The coordinates of w = 0."""
         return np.zeros(self.features.shape[1])
 
     def scores(self, x: Floats) -> Floats:
-        """X w."""
+        """The scores of the m items under coordinates x: X x."""
         return self.features @ x
 
     def inner(self, x: Floats, other: Floats, other_scores: Floats) -> float:
-        """x . other."""
+        """The inner product <x, other>, for which other spaces need the scores of `other`: x . other."""
         return float(x @ other)
 
     def of_dual(self, a: Floats) -> Floats:
-        """X^T a / 2."""
+        """The coordinates of sum a_i phi(x_i) / 2: X^T a / 2."""
         return 0.5 * (a @ self.features)
 
     def direction(self, gradient: Floats, pairs: Pairs, c: float) -> Floats:
-        """The Newton direction by a Cholesky decomposition, of a system that is damped against rounding errors."""
+        """The Newton direction -(2 I + c H)^-1 gradient, by Cholesky; the system is damped against rounding errors."""
         system = self.features.T @ pairs.hessian_times(self.features)
         system *= c
         diagonal = np.diag_indices_from(system)
@@ -118,7 +95,7 @@ class FeatureSpace:
 
 @dataclass(frozen=True, eq=False)
 class KernelSpace:
-    """Coefficients of m items under a centred kernel; Newton's system is solved by conjugate gradients.
+    """Functions whose coordinates are coefficients of m items under a centred kernel, by conjugate gradients.
 
     Newton's system (2 I + c H K) x = -gradient is self-adjoint in the inner product x^T K x, in which the conjugate
     gradients are computed. An iteration costs one product with the kernel matrix K.
@@ -174,6 +151,9 @@ class KernelSpace:
             times, (-gradient,), lambda start: _SOLVED * start, _CONJUGATE, precondition=with_scores, inner=inner
         )
         return found[0]
+
+
+FunctionSpace = FeatureSpace | KernelSpace
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,15 @@ smaller tasks, but no more of them side by side.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.kernels.methods import rotation as kernel
 from rankbench.kernels.shared.rows import ComparisonRows
+from rankbench.kernels.solvers import sgd
+from rankbench.methods.factors import seed_of
 from rankbench.methods.schedules import balanced, latin_square, rounds, tasks
 
 
@@ -27,7 +30,7 @@ class Rotation:
     weights: Floats | None  # of the slopes of the losses; None where all are 1
     rounds: tuple[Int32s, ...]  # tasks that share no user and no item, the longest first, without empty ones
 
-    @property
+    @cached_property
     def rows(self) -> kernel.TaskRows:
         """The rows as the kernels take them."""
         return kernel.TaskRows(
@@ -39,6 +42,19 @@ class Rotation:
         sizes = np.diff(self.starts)
         least = sum(max(sizes[together[0]], sizes[together].sum() / threads) for together in self.rounds)
         return float(len(self.users) / max(least, 1))
+
+    def visit(self, descent: sgd.Descent, updates: int, rng: np.random.Generator, threads: int) -> None:
+        """Let a descent take a step for every comparison, its rounds in a random order, after so many updates."""
+        starts, in_order, before = self.order(rng)
+        sgd.rounds_pass(
+            descent=descent,
+            rows=self.rows,
+            round_starts=starts,
+            tasks=in_order,
+            updates=updates + before,
+            seed=seed_of(rng),
+            threads=threads,
+        )
 
     def order(self, rng: np.random.Generator) -> tuple[Int64s, Int32s, Floats]:
         """The rounds in a random order: where each starts, the tasks, and the number of rows before each task."""

@@ -7,7 +7,7 @@ import numpy as np
 from rankbench.arrays.mapped import Pile
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.data.views import Ratings
+from rankbench.data.views import Ratings, View
 from rankbench.data.views.layout import blocks
 from rankbench.features.matrix import Features, Matrix, features_of
 from rankbench.features.single import SingleFeatures, is_single
@@ -35,6 +35,14 @@ def targets(train: Ratings, centre: Centre) -> Floats:
         means = np.bincount(own, values, len(counts)) / np.maximum(counts, 1)
         centred.add(values - means[own])
     return centred.array()
+
+
+def given_features(train: View, solver: str) -> Matrix:
+    """The item features of a view, for a solver with features=given; raises an error if there are none."""
+    if train.item_features is None:
+        problem = "features=given, but the data has none: give item features, or features=none"
+        raise UserError(problem, subject=solver)
+    return train.item_features
 
 
 def checked_features(matrix: Matrix | None) -> Features:

@@ -48,9 +48,9 @@ def contiguous_rows(table: Floats) -> Floats:
 def sparse_rows(table: scipy.sparse.csr_array) -> SparseRows:
     """A CSR matrix as the kernels take it."""
     return SparseRows(
-        indptr=table.indptr.astype(np.int64),
-        columns=table.indices.astype(np.int32),
-        values=table.data.astype(np.float64),
+        indptr=as_kernels_take(table.indptr, np.int64),
+        columns=as_kernels_take(table.indices, np.int32),
+        values=as_kernels_take(table.data, np.float64),
     )
 
 

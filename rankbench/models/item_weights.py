@@ -32,40 +32,25 @@ class ItemWeights:
     def score(self, users: Ints, items: Ints) -> Floats:
         """The weighted sum of each pair, over the items that the user rated."""
         users, items = checked_pairs(users, items, len(self.indptr) - 1, len(self.columns))
-        out = np.empty(len(users))
+        out = np.zeros(len(users))
         if len(self.rated):
-            asked = self.columns[items]
-            if scipy.sparse.issparse(self.weights):
-                weights_kernel.sparse_pairs(
-                    rows=self._rows(), weights=sparse_rows(self.weights), users=int32s(users), asked=asked, out=out
-                )
-            else:
-                weights_kernel.dense_pairs(
-                    rows=self._rows(), weights=self.weights, users=int32s(users), asked=asked, out=out
-                )
-        else:
-            out[:] = 0.0
+            kernel = weights_kernel.sparse_pairs if self._sparse else weights_kernel.dense_pairs
+            kernel(**self._given(users), asked=self.columns[items], out=out)
         return out + self.offsets[items]
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """users x items: the weighted sums of all items for these users, with the bits that `score` gives."""
         users, threads = checked_users(users, len(self.indptr) - 1, threads)
         out = np.zeros((len(users), self.weights.shape[1]))
-        if scipy.sparse.issparse(self.weights):
-            weights_kernel.sparse_all(
-                rows=self._rows(), weights=sparse_rows(self.weights), users=int32s(users), out=out, threads=threads
-            )
-        else:
-            weights_kernel.dense_all(
-                rows=self._rows(), weights=self.weights, users=int32s(users), out=out, threads=threads
-            )
+        kernel = weights_kernel.sparse_all if self._sparse else weights_kernel.dense_all
+        kernel(**self._given(users), out=out, threads=threads)
         return out[:, self.columns] + self.offsets
 
     def validate(self) -> None:
         """Raise an error unless all indices lie within W, W is square, and the arrays have matching lengths."""
         size, _ = soundness.features("weights", self.weights)
         soundness.features("weights", self.weights, size, size)
-        if scipy.sparse.issparse(self.weights):
+        if self._sparse:
             if not self.weights.has_canonical_format:
                 raise UserError("weights are not sorted by columns, or hold an entry twice (csr_array.sum_duplicates)")
         else:
@@ -78,5 +63,12 @@ class ItemWeights:
         soundness.doubles("values", self.values, entries)
         soundness.pointers("indptr", self.indptr, max(0, len(self.indptr) - 1), entries, np.int64)
 
-    def _rows(self) -> SparseRows:
-        return SparseRows(indptr=self.indptr, columns=self.rated, values=self.values)
+    @property
+    def _sparse(self) -> bool:
+        return bool(scipy.sparse.issparse(self.weights))
+
+    def _given(self, users: Ints) -> dict[str, Any]:
+        """The users' rows and the weights as the kernels take them."""
+        rows = SparseRows(indptr=self.indptr, columns=self.rated, values=self.values)
+        weights = sparse_rows(self.weights) if self._sparse else self.weights
+        return {"rows": rows, "weights": weights, "users": int32s(users)}

@@ -7,9 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.arrays import soundness
-from rankbench.arrays.npz import (
-    as_kernels_take,
-)
+from rankbench.arrays.npz import as_kernels_take
 from rankbench.core.brief import brief, brief_html
 from rankbench.core.contract import Floats, Int32s, Ints
 from rankbench.kernels.models import scoring as scoring_kernel

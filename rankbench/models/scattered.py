@@ -1,21 +1,16 @@
 """Models of factors whose users' vectors stay with the parts of a training set."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rankbench.arrays.npz import (
-    fingerprint_in_pieces,
-)
+from rankbench.arrays.npz import fingerprint_in_pieces
 from rankbench.core.brief import brief
 from rankbench.core.contract import Executor, Floats, Int64s, Ints, Sums
-from rankbench.models.asking import (
-    checked_pairs,
-    checked_users,
-    products_with_all,
-)
+from rankbench.models.asking import checked_pairs, checked_users, products_with_all
 from rankbench.models.factors import Factors, FeatureFactors
 
 
@@ -74,58 +69,24 @@ class ScatteredUsers:
         return {int(part): np.flatnonzero(part_of == part) for part in np.unique(part_of)}
 
 
-@dataclass(frozen=True, eq=False)
-class ScatteredFactors:
-    """`Factors` whose users' vectors stay with the parts of a training set."""
+@dataclass(frozen=True, eq=False, repr=False)
+class _Scattered(ABC):
+    """A model of products of vectors whose users' vectors stay with the parts of a training set."""
 
     users: ScatteredUsers
-    items: Floats
 
     __repr__ = brief
 
     def score(self, users: Ints, items: Ints) -> Floats:
         """u_user . v_item for each pair; only scores travel."""
-        return self.users.scores(self.items, users, items)
+        return self.users.scores(self._items(1), users, items)
 
     def score_all(self, users: Ints, threads: int = 1) -> Floats:
         """users x items: the scores of all items for these users, whose vectors travel."""
         users, threads = checked_users(users, len(self.users), threads)
-        return products_with_all(self.users.rows(users), np.arange(len(users)), self.items, threads)
-
-    def gathered(self) -> Factors:
-        """The plain model, in this process."""
-        return Factors(self.users.gathered(), self.items)
-
-    def digest(self) -> str:
-        """The hash of the plain model's arrays."""
-        bare = Factors(np.empty((0, self.users.rank)), self.items)
-        return fingerprint_in_pieces(bare, "users", len(self.users), self.users.pieces())
-
-
-@dataclass(frozen=True, eq=False)
-class ScatteredFeatureFactors:
-    """`FeatureFactors` whose users' weights stay with the parts of a training set."""
-
-    users: ScatteredUsers
-    basis: Floats
-    features: Any
-
-    __repr__ = brief
-
-    def score(self, users: Ints, items: Ints) -> Floats:
-        """v_user . U^T x_item for each pair; only scores travel."""
-        return self.users.scores(self._items(1), users, items)
-
-    def score_all(self, users: Ints, threads: int = 1) -> Floats:
-        """users x items: the scores of all items for these users, whose weights travel."""
-        users, threads = checked_users(users, len(self.users), threads)
         return products_with_all(self.users.rows(users), np.arange(len(users)), self._items(threads), threads)
 
-    def ranking_functions(self) -> tuple[Floats, Floats]:
-        """U, and the mean over users of the weight of each column."""
-        return self.basis, self.users.mean()
-
-    def gathered(self) -> FeatureFactors:
+    def gathered(self) -> Factors | FeatureFactors:
         """The plain model, in this process."""
         return self._with(self.users.gathered())
 
@@ -133,6 +94,39 @@ class ScatteredFeatureFactors:
         """The hash of the plain model's arrays."""
         bare = self._with(np.empty((0, self.users.rank)))
         return fingerprint_in_pieces(bare, "users", len(self.users), self.users.pieces())
+
+    @abstractmethod
+    def _with(self, users: Floats) -> Factors | FeatureFactors:
+        """The plain model with these vectors of users."""
+
+    @abstractmethod
+    def _items(self, threads: int) -> Floats:
+        """The vector of each item."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScatteredFactors(_Scattered):
+    """`Factors` whose users' vectors stay with the parts of a training set."""
+
+    items: Floats
+
+    def _with(self, users: Floats) -> Factors:
+        return Factors(users, self.items)
+
+    def _items(self, threads: int) -> Floats:
+        return self.items
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScatteredFeatureFactors(_Scattered):
+    """`FeatureFactors` whose users' weights stay with the parts of a training set."""
+
+    basis: Floats
+    features: Any
+
+    def ranking_functions(self) -> tuple[Floats, Floats]:
+        """U, and the mean over users of the weight of each column."""
+        return self.basis, self.users.mean()
 
     def _with(self, users: Floats) -> FeatureFactors:
         return FeatureFactors(users, self.basis, self.features)

@@ -109,16 +109,7 @@ class BPR(Checked):
         while len(positives):
             for rows, weights in sampler.of_a_pass(factors):
                 plan = rotation(rows, per_user, item_groups, self.parts, weights)
-                starts, tasks, before = plan.order(rng)
-                sgd.rounds_pass(
-                    descent=descent,
-                    rows=plan.rows,
-                    round_starts=starts,
-                    tasks=tasks,
-                    updates=updates + before,
-                    seed=seed_of(rng),
-                    threads=threads,
-                )
+                plan.visit(descent, updates, rng, threads)
                 updates += len(plan.users)
             trained.update_model()
             yield Step(model, objective)

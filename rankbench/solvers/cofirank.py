@@ -7,13 +7,14 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from rankbench.core.contract import Determinism, Flags, Floats, Model, Step
+from rankbench.core.contract import Determinism, Floats, Model, Step
 from rankbench.core.errors import UserError
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
+from rankbench.methods.entries import known_rows
 from rankbench.methods.factors import padded
 from rankbench.methods.folding import own, ridge, vectors_of_items, with_vectors
 from rankbench.methods.penalties import squared_norm
@@ -79,7 +80,7 @@ class CofiRank(Checked):
         def step(users: Floats, items: Floats) -> Step:
             """The model of these vectors."""
             shown = np.where(pulled[:, None], users, 0.0)
-            model = Factors(_known(shown[:, : self.rank], rating), _known(items[:, : self.rank], rated))
+            model = Factors(known_rows(shown[:, : self.rank], rating), known_rows(items[:, : self.rank], rated))
             return Step(model, lambda: problem.objective(shown, items))
 
         yield step(users, items)
@@ -111,12 +112,7 @@ class CofiRank(Checked):
             problem_of = Problem.of(rated, self.loss, self.k, self.lam, threads)
             start = np.zeros((ratings.n_users, self.rank))
             users = users_half(problem_of, start, vectors, _EXACT, _MOST_PLANES).point
-        return Factors(_known(users, np.diff(rated.indptr) > 0), items)
-
-
-def _known(vectors: Floats, known: Flags) -> Floats:
-    """The vectors of the known users or items, NaN for the others."""
-    return np.where(known[:, None], vectors, np.nan)
+        return Factors(known_rows(users, np.diff(rated.indptr) > 0), items)
 
 
 @dataclass(frozen=True, eq=False)

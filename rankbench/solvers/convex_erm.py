@@ -158,14 +158,11 @@ class _Problem:
         """
         roots = np.sqrt(point.sizes[point.sizes > 0])
         penalty = max(0.0, -float(point.slopes @ point.scores)) / self.radius if len(roots) else 1.0
-        users, items = (side[:, : len(roots)] * roots for side in (point.left, point.right))
-        known = self.entries.seen
-        factors = [
-            known_rows(side if side.size else np.zeros((len(side), 1)), ids)
-            for side, ids in zip((users, items), known, strict=True)
-        ]
-        penalties = np.full(factors[0].shape[1], penalty)
-        users, items = factors
+        sides = [side[:, : len(roots)] * roots for side in (point.left, point.right)]
+        if not len(roots):
+            sides = [np.zeros((len(side), 1)) for side in sides]
+        users, items = (known_rows(side, ids) for side, ids in zip(sides, self.entries.seen, strict=True))
+        penalties = np.full(users.shape[1], penalty)
         return Step(Factors(users, items, penalties), lambda: point.objective, lambda: self.gap(point))
 
     def gap(self, point: _Point) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Model, Step
-from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, View
 from rankbench.features.matrix import Features
 from rankbench.methods.descent import descend
@@ -19,7 +18,7 @@ from rankbench.methods.factors import zero_rows
 from rankbench.methods.folding import own, users_of_pairs
 from rankbench.methods.losses import CODES, SmoothLoss
 from rankbench.methods.penalties import squared_norm
-from rankbench.methods.tasks import checked_features
+from rankbench.methods.tasks import checked_features, given_features
 from rankbench.models import Factors
 from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Rank, Weight
@@ -60,7 +59,8 @@ class FM(Checked):
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each iteration."""
         threads = checked_threads(threads)
-        machine = Machine(self.lam, self.loss, ComparedEntries.of(train, threads), self._features(train))
+        features = checked_features(given_features(train, "FM")) if self.needs_features else None
+        machine = Machine(self.lam, self.loss, ComparedEntries.of(train, threads), features)
         for point in descend(machine.objective, machine.start(rng, self.rank)):
             yield Step(machine.model(point.x), lambda value=point.value: value)  # type: ignore[misc]
             if not len(train):
@@ -73,14 +73,6 @@ class FM(Checked):
         users, _ = users_of_pairs(known, ratings, CODES[self.loss], 1 / self.lam, checked_threads(threads), biased=True)
         return Factors(np.column_stack([users, np.ones(len(users))]), known.items)
 
-    def _features(self, train: Comparisons) -> Features | None:
-        if not self.needs_features:
-            return None
-        if train.item_features is None:
-            problem = "features=given, but the data has none: give item features, or features=none"
-            raise UserError(problem, subject="FM")
-        return checked_features(train.item_features)
-
 
 class _Parts(NamedTuple):
     """The parameters, as views of one vector."""
@@ -90,13 +82,6 @@ class _Parts(NamedTuple):
     features: Floats  # V
     item_weights: Floats  # a
     feature_weights: Floats  # w
-
-
-class _Sides(NamedTuple):
-    """The machine as a product of users and items: score = users . items, in whole lanes."""
-
-    users: Floats  # p, 1
-    items: Floats  # g, b
 
 
 class Machine:
@@ -122,12 +107,12 @@ class Machine:
     def objective(self, x: Floats) -> tuple[float, Floats]:
         """The sum of the losses plus lam / 2 |x|^2, and its gradient."""
         parts = self._parts(x)
-        vectors, sides = self._sides(parts)
-        scores = self.compared.entries.inner_products(sides.users, sides.items)
+        vectors, users, items = self._product(parts)
+        scores = self.compared.entries.inner_products(users, items)
         loss, slopes = self.compared.slopes(self.loss, scores)
         by_pair, rank = self.compared.entries.holding(slopes), vectors.shape[1]
-        of_users = by_pair.times(sides.items)[:, :rank]
-        of_items = by_pair.transposed_times(sides.users)
+        of_users = by_pair.times(items)[:, :rank]
+        of_items = by_pair.transposed_times(users)
         of_vectors, of_terms = of_items[:, :rank], of_items[:, rank : rank + 1]
         of_vectors = of_vectors + of_terms * vectors  # b has |g|^2 / 2
         gradient = [of_users, of_vectors - of_terms * parts.items]
@@ -141,12 +126,11 @@ class Machine:
 
     def model(self, x: Floats) -> Factors:
         """The machine as factors of users and items."""
-        _, sides = self._sides(self._parts(x))
         width = self._rank(x) + 1
-        users, items = sides.users[:, :width], sides.items[:, :width].copy()
+        users, items = (side[:, :width].copy() for side in self._product(self._parts(x))[1:])
         if self.features is None:
             items[np.setdiff1d(np.arange(self.n_items), self.compared.entries.seen[1])] = np.nan
-        return Factors(users.copy(), items)
+        return Factors(users, items)
 
     def _rank(self, x: Floats) -> int:
         weights = self.n_items + self.n_features
@@ -160,8 +144,8 @@ class Machine:
         p, q, v = (part.reshape(size, rank) for part, size in zip((users, items, features), rows, strict=True))
         return _Parts(p, q, v, of_items, of_features)
 
-    def _sides(self, parts: _Parts) -> tuple[Floats, _Sides]:
-        """The vectors g of the items, and both sides of the product."""
+    def _product(self, parts: _Parts) -> tuple[Floats, Floats, Floats]:
+        """The vectors g of the items; and (p, 1) of users and (g, b) of items in whole lanes, whose product scores."""
         vectors, terms = parts.items.copy(), parts.item_weights.copy()
         if self.features is not None and self.squares is not None:
             vectors += self.features.times(parts.features)
@@ -172,4 +156,4 @@ class Machine:
         users, items = (zero_rows(size, rank + 1) for size in (self.n_users, self.n_items))
         users[:, :rank], users[:, rank] = parts.users, 1.0
         items[:, :rank], items[:, rank] = vectors, terms
-        return vectors, _Sides(users, items)
+        return vectors, users, items

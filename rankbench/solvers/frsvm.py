@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from rankbench.core.contract import Determinism, Executor, Floats, Model, Step, Sums
-from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.distributed.cutting import edges_of, parts_of
 from rankbench.distributed.in_process import steps_in_process
@@ -23,7 +22,7 @@ from rankbench.methods.folding import own, users_of_pairs
 from rankbench.methods.line_search import halved, sufficient
 from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
-from rankbench.methods.tasks import features_as_stored
+from rankbench.methods.tasks import features_as_stored, given_features
 from rankbench.models import Factors, FeatureFactors, ScatteredFactors, ScatteredFeatureFactors, ScatteredUsers
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
@@ -118,12 +117,7 @@ class FRSVM(Checked):
 
     def _features(self, train: View) -> Features | SingleFeatures | None:
         """The item features that it learns from, checked."""
-        if not self.needs_features:
-            return None
-        if train.item_features is None:
-            problem = "features=given, but the data has none: give item features, or features=none"
-            raise UserError(problem, subject="FRSVM")
-        return features_as_stored(train.item_features)
+        return features_as_stored(given_features(train, "FRSVM")) if self.needs_features else None
 
 
 @dataclass(frozen=True, eq=False)

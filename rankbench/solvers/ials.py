@@ -13,6 +13,7 @@ from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import als as kernel
 from rankbench.kernels.shared.rows import SparseRows
+from rankbench.methods.entries import known_rows
 from rankbench.methods.folding import vectors_of_items
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
@@ -113,4 +114,4 @@ class IALS(Checked):
 
 def _model(users: Floats, items: Floats, known: tuple[Flags, Flags]) -> Factors:
     """The vectors as they are, NaN for users and items without a rating."""
-    return Factors(*(np.where(own[:, None], side, np.nan) for side, own in zip((users, items), known, strict=True)))
+    return Factors(known_rows(users, known[0]), known_rows(items, known[1]))

@@ -78,9 +78,9 @@ class IMC(Checked):
                 return
             vectors = features.times(basis)
             _fit_users(rated.rows, vectors, penalties, users, threads)
-            rated = self._recentred(kept, rated, features.times(basis), users)
+            rated = self._recentred(kept, rated, vectors, users)
             yield self._step(features, basis, users, objective)
-            _BasisSystem(features, rated, self.lam).improve(basis, users, self.inner)
+            self._improve(basis, users, features, rated)
             rated = self._recentred(kept, rated, features.times(basis), users)
 
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> FeatureFactors:
@@ -104,35 +104,23 @@ class IMC(Checked):
         constants = replace(kept, values=kept.values - fitted)
         return rated.entries.holding(targets(constants, "user") + fitted)
 
-    def _step(self, features: Features, basis: Floats, users: Floats, objective: Callable[[], float]) -> Step:
-        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features.matrix), objective)
-
-
-class _BasisSystem:
-    """The linear system that the optimal basis U solves, given the users' vectors V."""
-
-    def __init__(self, features: Features, rated: Sparse, lam: float) -> None:
-        self.features, self.rated, self.lam = features, rated, lam
-
-    def improve(self, basis: Floats, users: Floats, inner: int) -> None:
-        """Solve for the basis by SciPy's conjugate gradients, warm-started at the one given, in place."""
+    def _improve(self, basis: Floats, users: Floats, features: Features, rated: Sparse) -> None:
+        """Come nearer to the best basis U given V, by SciPy's conjugate gradients from the one given, in place."""
+        entries, sums = rated.entries, np.empty((features.shape[0], basis.shape[1]))
 
         def times(flat: Floats) -> Floats:
-            product = self._through(flat.reshape(basis.shape), users)
-            return np.asarray(product + self.lam * flat.reshape(basis.shape)).ravel()
+            """The product X^T M + lam D of the system with a direction D."""
+            left = features.times(flat.reshape(basis.shape))
+            kernel.gram_times(rows=entries.by_item_places, vectors=users, left=left, out=sums, threads=entries.threads)
+            return features.transposed_times(sums).ravel() + self.lam * flat
 
         operator = LinearOperator((basis.size, basis.size), times, dtype=np.float64)
-        known = self.features.transposed_times(self.rated.transposed_times(users)).ravel()
-        solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=inner)
+        known = features.transposed_times(rated.transposed_times(users)).ravel()
+        solution, _ = cg(operator, known, x0=basis.ravel(), rtol=_SOLVED, maxiter=self.inner)
         basis[:] = solution.reshape(basis.shape)
 
-    def _through(self, direction: Floats, users: Floats) -> Floats:
-        """The data term X^T M of the system's product with a direction."""
-        sums = np.empty((self.features.shape[0], direction.shape[1]))
-        left = self.features.times(direction)
-        entries = self.rated.entries
-        kernel.gram_times(rows=entries.by_item_places, vectors=users, left=left, out=sums, threads=entries.threads)
-        return self.features.transposed_times(sums)
+    def _step(self, features: Features, basis: Floats, users: Floats, objective: Callable[[], float]) -> Step:
+        return Step(FeatureFactors(users[:, : self.rank], basis[:, : self.rank], features.matrix), objective)
 
 
 def _fit_users(rows: SparseRows, vectors: Floats, penalties: Floats, users: Floats, threads: int) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Ints, Model, Step
@@ -138,9 +137,7 @@ class _Run:
         if not self.by_primal.all():
             users = self.users[~self.by_primal]
             coefficients, dual_offsets = self.dual(C)
-            shape = self.train.n_users, self.train.n_items
-            expansion = scipy.sparse.csr_array((coefficients, self.train.items, self.train.indptr), shape)
-            weights[users] = features.combined(expansion)[users]
+            weights[users] = self.matrices.weights(coefficients, users)
             offsets[users] = dual_offsets[users]
         return UserWeights(features.matrix, _rounded(weights), offsets)
 

@@ -20,6 +20,7 @@ from rankbench.kernels.solvers import rankboost as kernel
 from rankbench.metrics.evaluation import mean
 from rankbench.metrics.rows import KernelRow, requested
 from rankbench.models import Stumps
+from rankbench.models.asking import sparse_rows
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 
 _WORTH_A_THREAD = 1 << 17  # entries per round that justify one more thread
@@ -139,7 +140,9 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
     pairs = pairs_kernel.count(ratings=train.rows).astype(np.float64)
     totals = np.zeros(train.n_users)
     boosting = kernel.Boosting(ratings=ratings, pairs=pairs, totals=totals, losses=losses)
-    runs = _runs_of(train, ratings, pairs, threads)
+    table = scipy.sparse.csr_array(train.item_features)
+    searched = {"features": sparse_rows(table), "n_features": table.shape[1]}
+    runs = kernel.RunList(ratings=ratings, pairs=pairs, **searched, threads=threads)
     kernel.weigh(boosting=boosting, threads=threads)
     awake = max(1, min(threads, len(runs) // _WORTH_A_THREAD))  # the bits are the same for any number
     for number in count():
@@ -150,15 +153,6 @@ def _boost(train: Ratings, losses: Floats, threads: int) -> Iterator[Thresholds]
         yield features, cuts, weights
         if number == 0:  # a weight this large means that the threshold orders all pairs correctly, or all wrongly
             totals[np.abs(weights) > np.arctanh(1 - 0.75 / np.maximum(pairs, 1))] = 0.0
-
-
-def _runs_of(train: Ratings, ratings: SparseRows, pairs: Floats, threads: int) -> kernel.RunList:
-    """The runs that every round searches; the rows of `ratings` ascend by rating."""
-    table = scipy.sparse.csr_array(train.item_features)
-    features = SparseRows(
-        indptr=table.indptr.astype(np.int64), columns=table.indices.astype(np.int32), values=table.data
-    )
-    return kernel.RunList(ratings=ratings, pairs=pairs, features=features, n_features=table.shape[1], threads=threads)
 
 
 def _hold_back(train: Ratings, share: float, rng: np.random.Generator) -> tuple[Ratings, Ratings]:

@@ -108,7 +108,7 @@ class _Point:
     basis: Floats
     users: Floats
     pairs: ScoredPairs
-    objective: float
+    objective: float  # |W|_* + C loss, if the factors are balanced
     slope: Matrix
 
 
@@ -144,8 +144,9 @@ class _Problem:
 
     def step(self, point: _Point) -> Step:
         """What the solver hands over at a point."""
-        gap, users = _Gap(self, point), np.where(self.tasks.paired[:, None], point.users, 0.0)
-        return Step(FeatureFactors(users, point.basis, self.features.matrix), gap.objective, gap)
+        users = np.where(self.tasks.paired[:, None], point.users, 0.0)
+        model = FeatureFactors(users, point.basis, self.features.matrix)
+        return Step(model, lambda: point.objective, _Gap(self, point))
 
     def listing(self, train: View) -> "_Problem | None":
         """The same problem with the losses summed pair by pair, which loses fewer digits; None for too many pairs."""
@@ -224,7 +225,7 @@ class _Problem:
 
 
 class _Gap:
-    """The objective and duality gap of a point, computed when asked for."""
+    """The duality gap of a point, computed when asked for."""
 
     def __init__(self, problem: _Problem, point: _Point) -> None:
         self.problem, self.point = problem, point
@@ -233,10 +234,6 @@ class _Gap:
     def direction(self) -> Factors:
         """The direction of a Newton step from the point."""
         return _direction(self.problem, self.point)
-
-    def objective(self) -> float:
-        """The objective |W|_* + C loss, given that the factors are balanced."""
-        return self.point.objective
 
     def __call__(self) -> float:
         """The duality gap, with a feasible multiple of the dual variables: of the squared hinge the best one."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +18,7 @@ from rankbench.methods.pair_tasks import PairTasks, TaskFeatures
 from rankbench.methods.task_inverses import TaskInverses
 from rankbench.methods.tasks import checked_features
 from rankbench.models import UserWeights
+from rankbench.models.asking import sparse_rows
 from rankbench.names import AddedLater, Checked, checked_threads
 from rankbench.names.ranges import Weight
 
@@ -87,47 +88,12 @@ class RankSVMVar(Checked):
         return unknowns[: places.d] / np.sqrt(self.shared), unknowns[places.d :] / np.sqrt(self.private)
 
 
-class _Places(Protocol):
-    """The places (task, feature) where deviations v are unknowns; vectors over the places are in order of the tasks."""
-
-    @property
-    def d(self) -> int:
-        """How many features there are."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """How many places there are."""
-        ...
-
-    def scores(self, weights: Floats) -> Floats:
-        """The score of each row of the tasks by a weight for each place."""
-        ...
-
-    def sums(self, slope: Floats) -> Floats:
-        """The transpose of `scores`: a sum for each place, of features times slopes of rows."""
-        ...
-
-    def squared_sums(self, weights: Floats) -> Floats:
-        """The same with squared features."""
-        ...
-
-    def spread(self, shared: Floats) -> Floats:
-        """A value for each feature, at all its places."""
-        ...
-
-    def totals(self, values: Floats) -> Floats:
-        """The transpose of `spread`: for each feature the sum over its places."""
-        ...
-
-    def table(self, shared: Floats, own: Floats) -> Floats:
-        """The weights w + v_i of all tasks for all features, tasks x features."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class _Everywhere:
-    """Every feature of every task, for dense features."""
+    """The places (task, feature) where deviations v are unknowns: all, for dense features.
+
+    Vectors over the places are in the order of the tasks.
+    """
 
     features: TaskFeatures
     squared: TaskFeatures
@@ -148,15 +114,15 @@ class _Everywhere:
         return self.features.tasks.n_tasks * self.d
 
     def scores(self, weights: Floats) -> Floats:
-        """A score for each row."""
+        """The score of each row of the tasks by a weight for each place."""
         return self.features.scores(weights.reshape(-1, self.d))
 
     def sums(self, slope: Floats) -> Floats:
-        """A sum for each place."""
+        """The transpose of `scores`: a sum for each place, of features times slopes of rows."""
         return self.features.sums(slope).ravel()
 
     def squared_sums(self, weights: Floats) -> Floats:
-        """A sum for each place, with squared features."""
+        """The same with squared features."""
         return self.squared.sums(weights).ravel()
 
     def spread(self, shared: Floats) -> Floats:
@@ -164,17 +130,17 @@ class _Everywhere:
         return np.tile(shared, self.features.tasks.n_tasks)
 
     def totals(self, values: Floats) -> Floats:
-        """For each feature the sum over its places."""
+        """The transpose of `spread`: for each feature the sum over its places."""
         return np.asarray(values.reshape(-1, self.d).sum(axis=0))
 
     def table(self, shared: Floats, own: Floats) -> Floats:
-        """The weights w + v_i of all tasks for all features."""
+        """The weights w + v_i of all tasks for all features, tasks x features."""
         return np.asarray(shared + own.reshape(-1, self.d))
 
 
 @dataclass(frozen=True, eq=False)
 class _Support:
-    """The features that a task's items have, for sparse features; elsewhere v is 0 at the optimum and on the way.
+    """The places of the features that a task's items have, for sparse features; elsewhere v is and stays 0.
 
     A feature that no item of a task has gets no gradient from it. On MovieLens 1M with the words of the titles,
     one place in sixteen is left.
@@ -201,7 +167,7 @@ class _Support:
         places, at = np.unique(keys, return_inverse=True)
         matrix = scipy.sparse.csr_array((rows.data, at, rows.indptr), shape=(len(task_of_row), len(places)))
         columns = matrix.T.tocsr()
-        parts = (_for_kernels(part) for part in (matrix, columns, columns**2))
+        parts = map(sparse_rows, (matrix, columns, columns**2))
         sizes = tasks.n_tasks, len(task_of_row), given.shape[1], tasks.threads
         return cls(task_of_row, *sizes, matrix, *np.divmod(places, given.shape[1]), *parts)
 
@@ -235,6 +201,9 @@ class _Support:
         found = np.tile(shared, (self.n_tasks, 1))
         found[self.tasks, self.features] += own
         return found
+
+
+_Places = _Everywhere | _Support
 
 
 def _arrows(places: _Places, curvature: Floats, shared: float, private: float) -> Callable[[Floats], Floats]:
@@ -286,12 +255,6 @@ def _coupled(places: _Support, h: Floats, shared: float, private: float) -> Call
         return np.concatenate([middle, others - (eliminated + coupling) / np.sqrt(private)])
 
     return solve
-
-
-def _for_kernels(matrix: scipy.sparse.csr_array) -> SparseRows:
-    """The matrix as the kernels take it."""
-    indptr, columns = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
-    return SparseRows(indptr=indptr, columns=columns, values=matrix.data)
 
 
 def _product(matrix: SparseRows, vector: Floats, n_rows: int, threads: int) -> Floats:

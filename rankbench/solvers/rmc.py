@@ -160,10 +160,8 @@ class RMC(Checked):
         threads = checked_threads(threads)
         completion = self.completion(train, threads)
         lam = completion.penalty(self.lam, self.share)
-        yield _step(completion, lam, Descent.zero(completion.observed))
-        if len(train):
-            for point in (completion.continuation if self.continuation else completion.descent)(lam, rng):
-                yield _step(completion, lam, point)
+        for point in completion.points(lam, rng, continued=self.continuation):
+            yield completion.step(lam, point, completion.model(lam, point))
 
     def steps_from(self, model: Model, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """This model of the same data, found at another penalty, then a model after each step, as in `steps`."""
@@ -172,10 +170,8 @@ class RMC(Checked):
         lam = completion.penalty(self.lam, self.share)
         found = factors_of(model, completion.observed.shape, "RMC")
         start = Descent.at(LowRankMatrix.product(found.users, found.items), completion.observed)
-        yield _step(completion, lam, start)
-        if len(train):
-            for point in completion.descent(lam, rng, start):
-                yield _step(completion, lam, point)
+        for point in completion.points(lam, rng, start):
+            yield completion.step(lam, point, completion.model(lam, point))
 
     def fold_in(self, model: Model, ratings: View, threads: int = 1) -> Factors:
         """The model of these users, each at the minimum that the nuclear norm leaves to them at the optimum."""
@@ -199,17 +195,6 @@ class RMC(Checked):
         if self.graphs == "as-levels":
             return observed, LevelsTarget(Blocks.of(observed.indptr, orders.levels()), self.eps, threads)
         return observed, GraphsTarget(orders, self.eps, threads, np.zeros(orders.n_edges))
-
-
-def _step(completion: Completion, lam: float, point: Descent) -> Step:
-    def objective() -> float:
-        return completion.objective(lam, point)
-
-    def gap() -> float:
-        """The duality gap of this point."""
-        return completion.gap(lam, point)
-
-    return Step(completion.model(lam, point), objective, gap)
 
 
 def _graphs(train: Comparisons, threads: int) -> tuple[Entries, OrderGraphs]:

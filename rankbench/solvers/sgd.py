@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -147,37 +148,17 @@ def _hogwild(
     return one_pass, None
 
 
-def _in_rounds(schedule: str) -> Callable[..., Passes]:
-    """The function that makes passes for a schedule with rounds."""
-
-    def passes(
-        descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int
-    ) -> Passes:
-        """A pass in rounds; the tasks of a round run in parallel."""
-        plan = rotation_of(train, schedule, groups)
-        rows = plan.rows
-
-        def one_pass(updates: int) -> None:
-            """Visit the rounds in a new order."""
-            starts, tasks, before = plan.order(rng)
-            kernel.rounds_pass(
-                descent=descent,
-                rows=rows,
-                round_starts=starts,
-                tasks=tasks,
-                updates=updates + before,
-                seed=seed_of(rng),
-                threads=threads,
-            )
-
-        return one_pass, plan.bound(threads)
-
-    return passes
+def _in_rounds(
+    schedule: str, descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int
+) -> Passes:
+    """A pass in rounds of a schedule; the tasks of a round run in parallel."""
+    plan = rotation_of(train, schedule, groups)
+    return lambda updates: plan.visit(descent, updates, rng, threads), plan.bound(threads)
 
 
 _PASSES: dict[str, Callable[..., Passes]] = {
     "serial": _serial,
-    "tournament": _in_rounds("tournament"),
+    "tournament": partial(_in_rounds, "tournament"),
     "hogwild": _hogwild,
-    "nomad": _in_rounds("nomad"),
+    "nomad": partial(_in_rounds, "nomad"),
 }

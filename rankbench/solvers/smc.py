@@ -65,10 +65,8 @@ class SMC(Checked):
         threads = checked_threads(threads)
         completion, means = self.completion(train, threads)
         lam = completion.penalty(self.lam, self.share)
-        yield self._step(completion, lam, means, Descent.zero(completion.observed))
-        if len(train):
-            for point in (completion.continuation if self.continuation else completion.descent)(lam, rng):
-                yield self._step(completion, lam, means, point)
+        for point in completion.points(lam, rng, continued=self.continuation):
+            yield completion.step(lam, point, self._model(completion.model(lam, point), means))
 
     def steps_from(self, model: Model, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """This model of the same data, found at another penalty, then a model after each step, as in `steps`."""
@@ -78,11 +76,8 @@ class SMC(Checked):
         found = factors_of(model, completion.observed.shape, "SMC")
         columns = slice(-1 if self.centred else None)  # the last column holds the users' means
         matrix = LowRankMatrix.product(found.users[:, columns], found.items[:, columns])
-        start = Descent.at(matrix, completion.observed)
-        yield self._step(completion, lam, means, start)
-        if len(train):
-            for point in completion.descent(lam, rng, start):
-                yield self._step(completion, lam, means, point)
+        for point in completion.points(lam, rng, Descent.at(matrix, completion.observed)):
+            yield completion.step(lam, point, self._model(completion.model(lam, point), means))
 
     def fold_in(self, model: Model, ratings: Ratings, threads: int = 1) -> Factors:
         """The model of these users, each with the least squares that the nuclear norm leaves to them at the optimum."""
@@ -108,19 +103,9 @@ class SMC(Checked):
         target = RatingsTarget(train.values - means[train.users])
         return Completion(observed, target, self.rank, self.tolerance), means
 
-    def _step(self, completion: Completion, lam: float, means: Floats, point: Descent) -> Step:
-        def objective() -> float:
-            return completion.objective(lam, point)
-
-        def gap() -> float:
-            """The duality gap of this point."""
-            return completion.gap(lam, point)
-
-        model = completion.model(lam, point)
-        return Step(_raised(model, means) if self.centred else model, objective, gap)
-
-
-def _raised(plain: Factors, means: Floats) -> Factors:
-    """The model that scores by these factors plus each user's mean."""
-    users, items = np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))])
-    return Factors(users, items, None if plain.penalties is None else np.append(plain.penalties, 0.0))
+    def _model(self, plain: Factors, means: Floats) -> Factors:
+        """The model that scores by these factors, with `centred` plus each user's mean."""
+        if not self.centred:
+            return plain
+        users, items = np.column_stack([plain.users, means]), np.column_stack([plain.items, np.ones(len(plain.items))])
+        return Factors(users, items, None if plain.penalties is None else np.append(plain.penalties, 0.0))

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import ClassVar, Literal
 
 import numpy as np
-import scipy.sparse
 
 from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Model, Step
 from rankbench.data.views import Ratings
@@ -150,7 +149,7 @@ def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
                 threads=run.threads,
             )
         if run.found.weights is not None:
-            run.found.weights[users] = _weights(run, users)
+            run.found.weights[users] = run.matrices.weights(run.found.coefficients, users)
         users = run.not_done(users)
         yield len(users) > 0
     yield False
@@ -160,13 +159,6 @@ def _over_pairs_for_a_while(run: _Run, users: Int32s) -> Iterator[bool]:
     """Coordinate ascent on the pair dual for some steps, then Newton's method for users who have not converged."""
     yield from islice(_over_pairs(run, users), _PATIENCE)
     yield from _over_residuals(run, run.not_done(users))
-
-
-def _weights(run: _Run, users: Int32s) -> Floats:
-    """The weights of features of these users, from their coefficients by rating."""
-    shape = run.train.n_users, run.train.n_items
-    expansion = scipy.sparse.csr_array((run.found.coefficients, run.train.items, run.train.indptr), shape)[users]
-    return features_of(run.train.item_features).combined(expansion)
 
 
 def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:

@@ -108,15 +108,6 @@ def test_a_share_of_the_largest_penalty_is_that_penalty_to_the_last_bit(source, 
     assert one.users.tobytes() == other.users.tobytes() and one.items.tobytes() == other.items.tobytes()
 
 
-def test_a_path_finds_the_same_optima_as_single_runs():
-    train = some_ratings()
-    completion = RMC(tolerance=1e-7).completion(train, 1)
-    for lam, _, point in completion.path([12.0, 6.0], np.random.default_rng(0)):
-        assert completion.objective(lam, point) == pytest.approx(
-            last(RMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6
-        )
-
-
 def test_a_user_with_no_order_is_free_and_scores_zero():
     users, items = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0])
     train = Ratings.from_triples(users, items, np.array([1.0, 5.0, 3.0, 3.0, 4.0]), 3, 2)

@@ -61,18 +61,6 @@ def test_an_item_that_nobody_rated_scores_zero_or_the_users_mean():
     assert last(SMC(lam=0.1, centred=True), train).model.score(*unseen).tolist() == [2.5, 5.0, 0.0]
 
 
-def test_a_path_finds_the_same_optima_as_single_runs():
-    train = some_ratings()
-    lams = [30.0, 10.0, 20.0]
-    completion, _ = SMC(tolerance=1e-7).completion(train, 1)
-    path = list(completion.path(lams, np.random.default_rng(0)))
-    assert [lam for lam, _, _ in path] == sorted(lams, reverse=True)
-    for lam, _, point in path:
-        assert completion.objective(lam, point) == pytest.approx(
-            last(SMC(lam=lam, tolerance=1e-7), train).objective(), rel=1e-6
-        )
-
-
 @pytest.mark.parametrize("lam", [0.0, -1.0])
 def test_a_penalty_must_be_positive(lam):
     with pytest.raises(UserError, match=r"SMC: lam=.* is out of range"):
