@@ -4,7 +4,6 @@ The loops stand in loops.py. Each limit is measured for each level of instructio
 """
 
 import ctypes
-import platform
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 from work import Amounts
 
 from rankbench.core.contract import Floats, Int32s
+from rankbench.core.system import cpu_name
 from rankbench.kernels.level import BASELINE
 
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -168,7 +168,7 @@ def described(machine: Machine) -> list[str]:
     """The limits as lines of text."""
     rates, held = machine.rates, {name: f"{name} ({size >> 10} KiB)" for name, size in machine.caches.items()}
     blas, calls = (rates[kind, "", ""] for kind in ANYWHERE)
-    lines = [f"{_processor()}: BLAS {blas / 1e9:.1f} Gflop/s, exp {1e9 / calls:.1f} ns"]
+    lines = [f"{cpu_name()}: BLAS {blas / 1e9:.1f} Gflop/s, exp {1e9 / calls:.1f} ns"]
     for (kind, level, place), rate in rates.items():
         if kind == "flops":
             lines.append(f"{level}: {rate / 1e9:.1f} Gflop/s without fused operations")
@@ -176,10 +176,3 @@ def described(machine: Machine) -> list[str]:
             fast = f"{rate / 1e9:.1f} GB/s, a random line in {1e9 / rates['lines', level, place]:.2f} ns"
             lines.append(f"{level}: {held.get(place, place)}: {fast}")
     return lines
-
-
-def _processor() -> str:
-    """The processor's name."""
-    path = Path("/proc/cpuinfo")
-    named = re.search(r"model name\s*: (.*)", path.read_text()) if path.exists() else None
-    return named[1] if named else platform.machine()

@@ -39,6 +39,13 @@ def users_of(indptr: Ints) -> Int32s:
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
 
 
+def entries_of(indptr: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """Which of the chosen rows of a sparse matrix each of their entries belongs to, and where these entries stand."""
+    first, counts = indptr[chosen], indptr[chosen + 1] - indptr[chosen]
+    rows = np.repeat(np.arange(len(chosen)), counts)
+    return rows, first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 def counted(items: Ints, n_items: int) -> Int64s:
     """How many rows each item has; counted in pieces, since NumPy converts what it counts."""
     counts = np.zeros(n_items, np.int64)

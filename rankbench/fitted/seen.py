@@ -6,6 +6,7 @@ import numpy as np
 
 from rankbench.arrays import soundness
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
+from rankbench.data.by_item import entries_of
 from rankbench.data.views import View
 from rankbench.metrics.catalogue import seen_items
 
@@ -29,9 +30,8 @@ class Seen:
 
     def bar(self, scores: Floats, users: Ints) -> None:
         """Give the items that these users have seen the lowest score; there is a row of scores for each user."""
-        counts = self.indptr[users + 1] - self.indptr[users]
-        starts = np.repeat(self.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-        scores[np.repeat(np.arange(len(users)), counts), self.items[starts + np.arange(len(starts))]] = -np.inf
+        rows, places = entries_of(self.indptr, users)
+        scores[rows, self.items[places]] = -np.inf
 
     def validate(self) -> None:
         """Raise an error unless all items are in the catalogue and the rows of the users follow each other."""

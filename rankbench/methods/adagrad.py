@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankbench.core.contract import Floats, Int64s, Ints
+from rankbench.core.contract import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +24,3 @@ class AdaGrad:
         self.squares[chosen] += np.square(slope)
         roots = np.sqrt(self.squares[chosen])
         self.rows[chosen] -= self.step * np.divide(slope, roots, out=np.zeros_like(slope), where=roots > 0)
-
-
-def entries_of(indptr: Int64s, chosen: Ints) -> tuple[Ints, Ints]:
-    """Which of the chosen rows of a sparse matrix each of their entries belongs to, and where all its entries stand."""
-    first, counts = indptr[chosen], indptr[chosen + 1] - indptr[chosen]
-    rows = np.repeat(np.arange(len(chosen)), counts)
-    return rows, first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)

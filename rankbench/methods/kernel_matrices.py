@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from rankbench.core.contract import Floats, Int32s, Int64s, Model
+from rankbench.data.by_item import entries_of
 from rankbench.data.views import Ratings
 from rankbench.features.item_kernels import ItemKernel
 from rankbench.features.matrix import features_of
@@ -57,7 +58,7 @@ class KernelMatrices:
             return
         indptr, items = self.train.indptr, self.train.items
         for group in _groups(indptr, items, users, self.train.n_items):
-            own = np.concatenate([np.arange(indptr[user], indptr[user + 1]) for user in group])
+            _, own = entries_of(indptr, group)
             rated = np.unique(items[own])
             rows = np.zeros(len(items), np.int32)
             rows[own] = np.searchsorted(rated, items[own])

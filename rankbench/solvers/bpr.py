@@ -150,11 +150,10 @@ class BPR(Checked):
 
 def positives_of(train: Ratings, least: float | None) -> tuple[Int64s, Int32s]:
     """Each user's positives in CSR form, ascending; a user with all items has no negatives, and gets no positives."""
-    chosen = np.ones(len(train), bool) if least is None else train.values >= least
-    counts = np.bincount(train.users[chosen], minlength=train.n_users)
-    chosen &= (counts < train.n_items)[train.users]
-    counts[counts == train.n_items] = 0
-    return np.concatenate([[0], np.cumsum(counts)]), train.items[chosen]
+    kept = train.at_least(least)
+    some = (np.diff(kept.indptr) < train.n_items)[kept.users]
+    kept = kept if some.all() else kept.where(some)
+    return kept.indptr, kept.items
 
 
 def _with_column(rows: Floats, rank: int, value: float) -> Floats:

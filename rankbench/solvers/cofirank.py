@@ -12,6 +12,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.by_item import ByItem
 from rankbench.data.views import Ratings
 from rankbench.kernels.data import pairs as pairs_kernel
+from rankbench.kernels.methods import all_pairs
 from rankbench.kernels.shared.rows import Pattern, SparseRows
 from rankbench.kernels.solvers import cofirank as kernel
 from rankbench.methods.entries import known_rows
@@ -250,20 +251,9 @@ def _gains(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, 
 
 def _levels(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:
     """For pairs: each rating's rank among the user's distinct ones, zeros, and one over the number of pairs."""
-    order = np.lexsort((train.values, train.users))
-    values = train.values[order]
-    first = train.indptr[:-1][np.diff(train.indptr) > 0]
-    rises = np.diff(values, prepend=0.0) != 0
-    rises[first] = False
-    steps = np.cumsum(rises)
-    levels = np.empty(len(train))
-    levels[order] = (
-        steps - np.repeat(steps[train.indptr[:-1].clip(max=max(0, len(train) - 1))], np.diff(train.indptr))
-        if len(train)
-        else 0
-    )
-    pairs = pairs_kernel.count(ratings=train.rows)
-    return levels, np.zeros(len(train)), np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
+    levels, _ = all_pairs.rank_values(ratings=train.rows, threads=1)
+    pairs, zeros = pairs_kernel.count(ratings=train.rows), np.zeros(len(train))
+    return levels.astype(np.float64), zeros, np.divide(1.0, pairs, out=np.zeros(train.n_users), where=pairs > 0)
 
 
 def _ratings(train: Ratings, weights: Floats, discounts: Floats) -> tuple[Floats, Floats, Floats]:

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.kernels.methods import all_pairs
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull
 from rankbench.methods.entries import Entries
 from rankbench.methods.folding import penalised, with_vectors
@@ -199,12 +200,6 @@ class RMC(Checked):
 
 def _graphs(train: Comparisons, threads: int) -> tuple[Entries, OrderGraphs]:
     """The entries that occur in comparisons, and each user's graph with edges from worse to better."""
-    starts = train.users.astype(np.int64) * train.n_items
-    better, worse = starts + train.better, starts + train.worse
-    touched = np.unique(np.concatenate([better, worse]))
-    indptr = np.searchsorted(touched, np.arange(train.n_users + 1, dtype=np.int64) * train.n_items)
-    items = (touched % max(train.n_items, 1)).astype(np.int32)
-    firsts = indptr[train.users]
-    low, high = (np.searchsorted(touched, ends) - firsts for ends in (worse, better))
-    orders = OrderGraphs.of(indptr, train.indptr, low, high, names=items)
-    return Entries.of(indptr.astype(np.int64), items, train.n_items, threads), orders
+    indptr, items, better, worse = all_pairs.place_pairs(comparisons=train.rows, n_items=train.n_items)
+    orders = OrderGraphs.of(indptr, train.indptr, worse, better, names=items)
+    return Entries.of(indptr, items, train.n_items, threads), orders

@@ -11,11 +11,11 @@ import scipy.sparse
 from rankbench.arrays.distinct import distinct
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Ints, Model, Step
-from rankbench.data.by_item import counted
+from rankbench.data.by_item import counted, entries_of
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import fold_in
 from rankbench.kernels.shared.rows import Pattern
-from rankbench.methods.adagrad import AdaGrad, entries_of
+from rankbench.methods.adagrad import AdaGrad
 from rankbench.methods.factors import zero_rows
 from rankbench.methods.folding import own, vectors_and_numbers
 from rankbench.models import Factors

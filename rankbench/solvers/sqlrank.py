@@ -11,12 +11,12 @@ from scipy.special import expit
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Flags, Floats, Int32s, Int64s, Ints, Model, Step
-from rankbench.data.by_item import counted
+from rankbench.data.by_item import counted, entries_of
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods import negatives
 from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import sqlrank
-from rankbench.methods.adagrad import AdaGrad, entries_of
+from rankbench.methods.adagrad import AdaGrad
 from rankbench.methods.factors import seed_of
 from rankbench.methods.folding import own, vectors_of_items, with_vectors
 from rankbench.methods.newcomers import Bent, minima
