@@ -24,7 +24,7 @@ from rankbench.core.regular import content, opened
 from rankbench.data.files import File
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.data.views.layout import ItemFeatures, Labels
+from rankbench.data.views.layout import ItemFeatures, Labels, check_ids
 
 FORMAT = 1  # version of the file format
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}
@@ -129,6 +129,8 @@ def read_parts(path: Path, view: View) -> tuple[Ints, Ints, Array]:
     except (ValueError, OverflowError, OSError) as error:
         raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     users, items = _numbers(columns[0], view.user_ids, "user"), _numbers(columns[1], view.item_ids, "item")
+    check_ids("user", users, view.n_users)
+    check_ids("item", items, view.n_items)
     return users, items, np.asarray(columns[2], np.str_)
 
 

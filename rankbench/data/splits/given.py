@@ -69,8 +69,10 @@ def _parts_of(path: Path, ratings: Ratings) -> Int64s:
         raise UserError(
             f"{path}, line {line}: the data has no rating of this user and item", remedy="take the line out"
         )
-    if (again := np.bincount(places, minlength=len(known)) > 1).any():
-        line = int(np.flatnonzero(again[places])[1]) + 2
+    again = np.ones(len(places), bool)
+    again[np.unique(places, return_index=True)[1]] = False
+    if again.any():
+        line = int(np.argmax(again)) + 2
         raise UserError(
             f"{path}, line {line}: this user and item are on an earlier line too", remedy="keep one of them"
         )

@@ -129,6 +129,20 @@ def test_a_line_that_does_not_fit_is_named(tmp_path, line, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+def test_of_several_repeated_lines_the_first_one_that_repeats_is_named(tmp_path):
+    path = tmp_path / "parts.csv"
+    path.write_text("\n".join([*LINES, *LINES[1:]]) + "\n")
+    with pytest.raises(UserError, match="line 6: this user and item are on an earlier line too"):
+        split(SMALL, f"given[file={path}]")
+
+
+def test_a_number_beyond_the_last_item_is_not_taken_for_another_users_rating(tmp_path):
+    path = tmp_path / "parts.csv"
+    path.write_text("user,item,part\n0,3,train\n1,1,test\n")  # counted on, item 3 of user 0 is item 0 of user 1
+    with pytest.raises(UserError, match="item id 3 is out of range: ids run from 0 to 2"):
+        split(replace(SMALL, user_ids=None, item_ids=None), f"given[file={path}]")
+
+
 def test_a_table_needs_its_header_and_ratings(tmp_path):
     path = tmp_path / "parts.csv"
     path.write_text("\n".join(LINES[1:]) + "\n")
