@@ -14,6 +14,7 @@ from rankbench.data.building import Repeats, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.views import Comparisons, Ratings, View
+from rankbench.features.matrix import canonical
 
 if TYPE_CHECKING:
     import pandas
@@ -72,8 +73,7 @@ def with_features(view: View, table: Any) -> View:
 
 def from_matrix(matrix: Any) -> Ratings:
     """The ratings in a sparse matrix with a row for each user and a column for each item; stored zeros are ratings."""
-    rows = scipy.sparse.csr_array(matrix)
-    rows.sum_duplicates()
+    rows = canonical(scipy.sparse.csr_array(matrix))
     if rows.dtype.kind not in "biuf":
         raise UserError(f"the ratings in the matrix are of type {rows.dtype}", remedy=_REAL)
     return Ratings(
@@ -133,6 +133,9 @@ def _ids(column: "pandas.Series[Any]", role: str) -> Ids:
     if isinstance(column.dtype, types.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     if types.is_integer_dtype(column.dtype):
+        if reason := unreadable(str(column.max()), "id"):
+            problem = f"row {column.argmax()}: the {role} {column.max()} {reason}"
+            raise UserError(problem, remedy=f"make it a text: {_as(column, 'str')}")
         return column.to_numpy(np.int64)
     values = column.to_numpy(object)
     if not all(isinstance(value, str) for value in values):

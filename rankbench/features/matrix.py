@@ -203,9 +203,14 @@ def features_of(matrix: Matrix | None) -> Features:
     return SparseFeatures(matrix if isinstance(matrix, scipy.sparse.csr_array) else scipy.sparse.csr_array(matrix))
 
 
+def canonical(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """The matrix with ascending columns in each row and each of them once; it is copied if it was not so."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
 def _compressed(matrix: scipy.sparse.csr_array) -> tuple[Int64s, Int32s, Floats]:
-    rows = scipy.sparse.csr_array(matrix)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
+    rows = canonical(scipy.sparse.csr_array(matrix))
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64)

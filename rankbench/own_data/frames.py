@@ -12,6 +12,7 @@ import numpy as np
 from rankbench.arrays.frames import pandas_of
 from rankbench.core.contract import Ints
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
+from rankbench.core.leftovers import replacing
 from rankbench.data import DATASETS
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.data.views.layout import Labels
@@ -108,11 +109,16 @@ def _ids(numbers: Ints, ids: Labels) -> Any:
 
 def _written(table: "pandas.DataFrame", out: Path, name: str) -> Path:
     """The file in this folder that a table was written to."""
-    text = table.to_csv(index=False)
-    path = out / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}.csv"
+    try:
+        content = table.to_csv(index=False).encode()
+    except UnicodeEncodeError as error:
+        problem = f"the data holds {error.object[error.start]!r}, with a lone surrogate, which no file can hold"
+        raise UserError(problem, remedy="repair the text where it was decoded") from None
+    path = out / f"{name}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.csv"
     with writing_to(out, OTHER_FOLDER):
         out.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with replacing(path) as partial:  # another process may be reading the same content
+            partial.write_bytes(content)
     return path
 
 

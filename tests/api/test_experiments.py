@@ -153,6 +153,13 @@ def test_ratings_keep_ids_times_and_features_when_they_are_tuned_on(tmp_path):
     assert fingerprint(again) == fingerprint(pairs)
 
 
+def test_a_table_with_a_text_that_no_file_can_hold_is_refused_in_one_line(tmp_path):
+    table = pandas.DataFrame({"user": ["ann", "bo\ud800"], "item": [1, 2], "rating": [1.0, 2.0]}, dtype=object)
+    with pytest.raises(UserError, match=r"the data holds '\\ud800', with a lone surrogate, which no file can hold"):
+        handed(table, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_trials_of_a_tuned_experiment_are_a_table(tmp_path):
     tuned = replace(TINY, solvers=("global", "sgd"), tune=Tune(SPACES, "random", 2, "ndcg@5"), repetitions=1)
     found = rankbench.run(tuned, out=tmp_path, trials=3)

@@ -62,6 +62,15 @@ def test_a_sparse_matrix_has_users_as_rows():
     assert (view.users.tolist(), view.items.tolist()) == ([0, 2, 2], [1, 0, 3])
 
 
+def test_a_sparse_matrix_stays_as_it_is_and_may_be_read_only():
+    matrix = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    for column in (matrix.data, matrix.indices, matrix.indptr):
+        column.flags.writeable = False
+    view = rankbench.load(matrix)
+    assert view.items.tolist() == [0, 1, 0] and view.values.tolist() == [2.0, 1.0, 3.0]
+    assert matrix.indices.tolist() == [1, 0, 0] and matrix.data.tolist() == [1.0, 2.0, 3.0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -85,6 +94,8 @@ def test_a_sparse_matrix_has_users_as_rows():
          "the item is of type float64; make it whole numbers: table['movieId'].astype(int)"),
         (lambda: rankbench.load(TABLE.assign(userId=["a", 5, "b"])),
          "the user holds a int, such as 5; ids are whole numbers or texts: table['userId'].astype(str)"),
+        (lambda: rankbench.load(TABLE.assign(movieId=np.array([1, 2**63, 3], np.uint64))),
+         "row 1: the item 9223372036854775808 does not fit into 64 bits; make it a text: table['movieId'].astype(str)"),
         (lambda: rankbench.load(TABLE.assign(userId=["a", "", "b"])), "row 1: the user '' is empty; drop the row, or"),
         (lambda: rankbench.load(PAIRS.assign(worse=[1, 2, 3])), "better and worse hold texts and numbers; give both"),
         (lambda: rankbench.load(TABLE.assign(rating=[1.0, float("inf"), 2.0])), "rating 0 is inf"),
