@@ -7,7 +7,7 @@ takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -228,11 +228,11 @@ def _as_times(part: Any) -> Int64s | None:
     """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
     from pyarrow import ArrowInvalid, int64, timestamp, types  # noqa: PLC0415  an optional package
 
-    if _is_text(part):
-        try:
-            part = part.cast(timestamp("us"))
-        except ArrowInvalid:
-            return None
+    part = _plain(part)
+    for zone in (None, "UTC") if _is_text(part) else ():
+        with suppress(ArrowInvalid):  # raised for texts with a zone where none is expected, and the other way round
+            part = part.cast(timestamp("us", zone))
+            break
     if part.null_count or not (
         types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
     ):
@@ -294,10 +294,11 @@ def _whole_numbers_in(numbers: Ids, role: str, first: int) -> Int64s:
 
 
 def _plain(part: Any) -> Any:
-    """A part of a column without a dictionary."""
-    from pyarrow import types  # noqa: PLC0415  an optional package
+    """A part of a column without a dictionary, and with texts in one piece, of which Polars writes views."""
+    from pyarrow import large_string, types  # noqa: PLC0415  an optional package
 
-    return part.dictionary_decode() if types.is_dictionary(part.type) else part
+    part = part.dictionary_decode() if types.is_dictionary(part.type) else part
+    return part.cast(large_string()) if str(part.type) == "string_view" else part
 
 
 def _is_text(part: Any) -> bool:

@@ -133,6 +133,13 @@ def test_texts_with_few_distinct_values_may_come_as_a_dictionary(tmp_path):
     assert fingerprint(found) == fingerprint(loaded(tmp_path, TABLE, kind="arrow"))
 
 
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow knows no views of texts")
+@pytest.mark.parametrize("kind", ["arrow", "stream"])
+def test_texts_may_come_as_views_as_polars_writes_them(tmp_path, kind):
+    found = loaded(tmp_path, {**TABLE, "reviewer": pa.array(USERS).cast(pa.string_view())}, kind=kind)
+    assert fingerprint(found) == fingerprint(loaded(tmp_path, TABLE, kind=kind))
+
+
 def test_of_a_repeated_pair_the_last_rating_counts_if_asked(tmp_path):
     table = {"user": [1, 2, 1, 1, 2], "item": [5, 5, 5, 6, 5], "rating": [1.0, 2.0, 3.0, 4.0, 5.0]}
     assert problem(tmp_path, table) == "row 3: user 1, item 5 is in row 1 already: keep one of the two rows"
@@ -307,6 +314,13 @@ DATES = np.array([5, 3, 1, 2, 6, 4], "datetime64[D]")
         ([50, 30, 10, 20, 60, 40], [30, 60, 20, 10, 40, 50]),
         (pa.array(DATES.astype("datetime64[s]")), [86_400_000_000 * day for day in (3, 6, 2, 1, 4, 5)]),
         (pa.array(DATES), [86_400_000_000 * day for day in (3, 6, 2, 1, 4, 5)]),
+        (
+            [
+                f"1970-01-0{day}T12:00:00{zone}"
+                for day, zone in zip((5, 3, 1, 2, 6, 4), ["Z", "+00:00"] * 3, strict=True)
+            ],
+            [86_400_000_000 * day - 43_200_000_000 for day in (3, 6, 2, 1, 4, 5)],
+        ),
         (["early"] * 6, None),
         ([50, 30, None, 20, 60, 40], None),
     ],
