@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from rankbench.core.contract import Floats, Int8s, Int64s
 from rankbench.data.origins import Generated
-from rankbench.data.synthetic.drawing import Amount, Count, Pairable, inner
+from rankbench.data.synthetic.drawing import Amount, Count, Pairable, inner, product
 from rankbench.data.views import Comparisons
 from rankbench.names import Checked, Limits
 
@@ -83,15 +83,15 @@ class Arena(Checked):
         rng = np.random.default_rng([seed, 0])
         if not self.features:
             return rng.normal(0, self.quality, self.items)
-        weights = self.quality * rng.standard_normal((self.features, 1))
-        return _through(self.embeddings(seed), weights)[:, 0]
+        weights = self.quality * rng.standard_normal((1, self.features))
+        return product(self.embeddings(seed), weights)[:, 0]
 
     def loadings(self, seed: int) -> Floats:
         """A row for each item: how each of the independent parts of a judge's taste bears on it."""
         if not self.features:
             return self.taste * np.eye(self.items)
         basis = np.random.default_rng([seed, 3]).standard_normal((self.features, self.rank)) / np.sqrt(self.rank)
-        return self.taste * _through(self.embeddings(seed), basis)
+        return self.taste * product(self.embeddings(seed), basis.T)
 
     def drawn(self, seed: int, draw: int = 0) -> Drawn:
         """The comparisons; another `draw` has other judges and the same items."""
@@ -119,11 +119,3 @@ class Arena(Checked):
         ties = expit(self.ties - np.logaddexp(margins / 2, -margins / 2))
         tied, won = rng.random(len(margins)) < ties, rng.random(len(margins)) < wins
         return np.where(tied, TIE, np.where(won, LEFT, RIGHT)).astype(np.int8)
-
-
-def _through(features: Floats, weights: Floats) -> Floats:
-    """The product of features and weights, summed in the order of the features."""
-    total = np.zeros((len(features), weights.shape[1]))
-    for column, row in zip(features.T, weights, strict=True):
-        total += column[:, None] * row
-    return total

@@ -6,23 +6,22 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import (
     Amount,
     Count,
     Pairable,
-    check_per_user,
+    WithItemsPerUser,
     inner,
     observed,
     product,
     random_pairs,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.names import Checked, Limits
+from rankbench.names import Limits
 
 
 @dataclass(frozen=True)
-class FeatureLowRank(Checked):
+class FeatureLowRank(WithItemsPerUser):
     """Scores of low rank in the items' features (Cheng et al. 2018, section 6, Tables 2 and 3).
 
     r_ui = x_i^T U v_u with standard normal X (items x features), U (features x rank), V (users x rank);
@@ -45,16 +44,6 @@ class FeatureLowRank(Checked):
     title: ClassVar = "low rank in features"
     version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_per_user(self.per_user, self.items)
-
-    @property
-    def origin(self) -> Generated:
-        """The origin: generated data of this size."""
-        rows = f"{self.users * self.pairs} comparisons" if self.pairs else f"{self.users * self.per_user} ratings"
-        return Generated(f"{self.users} users, {self.items} items, {rows}")
-
     def view(self, rng: np.random.Generator) -> Ratings | Comparisons:
         """Ratings or comparisons drawn from the model, with the item features."""
         basis = rng.standard_normal((self.features, self.rank))
@@ -65,6 +54,9 @@ class FeatureLowRank(Checked):
         users, items = observed(rng, self.users, self.items, self.per_user)
         values = inner(weights, features, users, items) + self._disturbance(rng, len(users))
         return Ratings.from_triples(users, items, values, self.users, self.items, features)
+
+    def _rows(self) -> str:
+        return f"{self.users * self.pairs} comparisons" if self.pairs else super()._rows()
 
     def _comparisons(self, rng: np.random.Generator, weights: Floats, features: Floats) -> Comparisons:
         users, one, other = random_pairs(rng, self.users, self.items, self.pairs)

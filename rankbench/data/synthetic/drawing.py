@@ -1,4 +1,4 @@
-"""Functions that the generators share: low-rank scores of chosen pairs, and random choices of items and pairs."""
+"""What the generators share: their sizes, low-rank scores of chosen pairs, and random choices of items and pairs."""
 
 from typing import Annotated
 
@@ -6,17 +6,34 @@ import numpy as np
 
 from rankbench.core.contract import Floats, Ints
 from rankbench.core.errors import UserError
-from rankbench.names import Limits
+from rankbench.data.origins import Generated
+from rankbench.names import Checked, Limits
 
 Count = Annotated[int, Limits(low=1)]
 Pairable = Annotated[int, Limits(low=2)]  # at least two, so that there is a pair to compare
 Amount = Annotated[float, Limits(low=0)]
 
 
-def check_per_user(per_user: int, items: int) -> None:
-    """Raise an error if users would observe more items than there are."""
-    if per_user > items:
-        raise UserError(f"per_user={per_user} is out of range: there are only {items} items")
+class WithItemsPerUser(Checked):
+    """A generator of which each user observes `per_user` items, at most as many as there are."""
+
+    users: int
+    items: int
+    per_user: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per_user > self.items:
+            raise UserError(f"per_user={self.per_user} is out of range: there are only {self.items} items")
+
+    @property
+    def origin(self) -> Generated:
+        """The origin: generated data of this size."""
+        return Generated(f"{self.users} users, {self.items} items, {self._rows()}")
+
+    def _rows(self) -> str:
+        """How many ratings or comparisons are drawn, in words."""
+        return f"{self.users * self.per_user} ratings"
 
 
 def factors(rng: np.random.Generator, users: int, items: int, rank: int) -> tuple[Floats, Floats]:
@@ -33,7 +50,7 @@ def inner(left: Floats, right: Floats, rows: Ints, columns: Ints) -> Floats:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """The matrix product left right^T; the order of summation is fixed."""
+    """The matrix product left right^T; the order of summation is fixed, and not up to the processor as with BLAS."""
     total = np.zeros((len(left), len(right)))
     for one, other in zip(left.T, right.T, strict=True):
         total += one[:, None] * other

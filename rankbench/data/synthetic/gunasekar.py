@@ -11,24 +11,23 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from rankbench.core.contract import Floats, Ints
-from rankbench.data.origins import Generated
 from rankbench.data.synthetic.drawing import (
     Amount,
     Count,
     Pairable,
-    check_per_user,
+    WithItemsPerUser,
     factors,
     inner,
     observed,
 )
 from rankbench.data.views import Comparisons, Ratings
-from rankbench.names import Checked, Limits
+from rankbench.names import Limits
 
 Levels = Annotated[int, Limits(low=0)]
 
 
 @dataclass(frozen=True)
-class LowRank(Checked):
+class LowRank(WithItemsPerUser):
     """Low-rank scores with noise, as ratings from 1 to `levels`, or as continuous ratings (levels=0).
 
     Z = U V^T / sqrt(rank) + noise * N. The borders between levels are quantiles of a normal distribution, so the
@@ -45,15 +44,6 @@ class LowRank(Checked):
     title: ClassVar = "low-rank ratings"
     version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_per_user(self.per_user, self.items)
-
-    @property
-    def origin(self) -> Generated:
-        """Generated."""
-        return Generated(f"{self.users} users, {self.items} items, {self.users * self.per_user} ratings")
-
     def view(self, rng: np.random.Generator) -> Ratings:
         """Ratings drawn from the model."""
         users, items, values = _noisy_scores(self, rng)
@@ -63,7 +53,7 @@ class LowRank(Checked):
 
 
 @dataclass(frozen=True)
-class Monotone(Checked):
+class Monotone(WithItemsPerUser):
     """Low-rank scores with a different monotone curve for each user (Gunasekar et al. 2016, equation 1).
 
     Z = U V^T / sqrt(rank) + noise * N, scaled to unit variance; user u rates y = gain_u h_u(Z) + offset_u
@@ -85,15 +75,6 @@ class Monotone(Checked):
     title: ClassVar = "monotone ratings"
     version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_per_user(self.per_user, self.items)
-
-    @property
-    def origin(self) -> Generated:
-        """Generated."""
-        return Generated(f"{self.users} users, {self.items} items, {self.users * self.per_user} ratings")
-
     def view(self, rng: np.random.Generator) -> Ratings:
         """Ratings drawn from the model."""
         users, items, scores = _noisy_scores(self, rng)
@@ -113,7 +94,7 @@ class Monotone(Checked):
 
 
 @dataclass(frozen=True)
-class PartialOrders(Checked):
+class PartialOrders(WithItemsPerUser):
     """A random directed acyclic graph of comparisons per user, from low-rank scores (Gunasekar et al. 2016, section 3).
 
     Each user observes `per_user` random items. A share `density` of their n (n - 1) / 2 pairs, at least one pair, is
@@ -131,19 +112,10 @@ class PartialOrders(Checked):
     title: ClassVar = "partial orders"
     version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_per_user(self.per_user, self.items)
-
     @property
     def edges(self) -> int:
         """How many comparisons each user makes."""
         return max(1, round(self.density * self.per_user * (self.per_user - 1) / 2))
-
-    @property
-    def origin(self) -> Generated:
-        """Generated."""
-        return Generated(f"{self.users} users, {self.items} items, {self.users * self.edges} comparisons")
 
     def view(self, rng: np.random.Generator) -> Comparisons:
         """Comparisons drawn from the model."""
@@ -157,6 +129,9 @@ class PartialOrders(Checked):
         return Comparisons.from_triples(
             np.repeat(np.arange(self.users), self.edges), better, worse, self.users, self.items
         )
+
+    def _rows(self) -> str:
+        return f"{self.users * self.edges} comparisons"
 
 
 _CURVES = {"identity": lambda t: t, "exp": np.exp, "cube": lambda t: t**3, "logistic": expit}
