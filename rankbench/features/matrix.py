@@ -5,7 +5,7 @@ methods, so that callers need not distinguish dense from sparse.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -21,20 +21,21 @@ Matrix: TypeAlias = Floats | scipy.sparse.csr_array  # a row per item
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFeatures:
-    """Item features in a plain array, a row per item."""
+class _Products:
+    """What dense and sparse features have in common."""
 
-    matrix: Floats
+    matrix: Any
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of items and features."""
-        return len(self.matrix), self.matrix.shape[1]
+        n_items, n_features = self.matrix.shape
+        return int(n_items), int(n_features)
 
     @property
-    def stored(self) -> Floats:
+    def stored(self) -> Any:
         """All stored values as a vector."""
-        return self.matrix.ravel()
+        ...
 
     @property
     def square_sum(self) -> float:
@@ -49,21 +50,33 @@ class DenseFeatures:
         """X^T times a vector, or a matrix with a row per item."""
         return np.asarray(self.matrix.T @ other)
 
+    def rows(self, items: Ints) -> Self:
+        """The features of these items."""
+        return type(self)(self.matrix[items])
+
+    def squared(self) -> Self:
+        """The square of every value."""
+        return type(self)(self.matrix**2)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFeatures(_Products):
+    """Item features in a plain array, a row per item."""
+
+    matrix: Floats
+
+    @property
+    def stored(self) -> Floats:
+        """All stored values as a vector."""
+        return self.matrix.ravel()
+
     def combined(self, weights: scipy.sparse.csr_array) -> Floats:
         """The product of a sparse matrix, with a column per item, and X."""
         return np.ascontiguousarray(weights @ self.matrix)
 
-    def rows(self, items: Ints) -> "DenseFeatures":
-        """The features of these items."""
-        return DenseFeatures(self.matrix[items])
-
     def at(self, items: Ints, columns: Ints) -> Floats:
         """The value of one feature for each of these items."""
         return self.matrix[items, columns]
-
-    def squared(self) -> "DenseFeatures":
-        """The square of every value."""
-        return DenseFeatures(self.matrix**2)
 
     def dense(self) -> Floats:
         """X as a plain contiguous array."""
@@ -104,50 +117,23 @@ class DenseFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFeatures:
+class SparseFeatures(_Products):
     """Item features in compressed sparse rows, a row per item."""
 
     matrix: scipy.sparse.csr_array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of items and features."""
-        n_items, n_features = self.matrix.shape
-        return int(n_items), int(n_features)
 
     @property
     def stored(self) -> Floats:
         """All stored values as a vector."""
         return np.asarray(self.matrix.data)
 
-    @property
-    def square_sum(self) -> float:
-        """The sum of the squares of all values."""
-        return float(np.vdot(self.stored, self.stored))
-
-    def times(self, other: Floats) -> Floats:
-        """X times a vector, or a matrix with a row per feature."""
-        return np.ascontiguousarray(self.matrix @ other)
-
-    def transposed_times(self, other: Floats) -> Floats:
-        """X^T times a vector, or a matrix with a row per item."""
-        return np.asarray(self.matrix.T @ other)
-
     def combined(self, weights: scipy.sparse.csr_array) -> Floats:
         """The product of a sparse matrix, with a column per item, and X."""
         return np.ascontiguousarray((weights @ self.matrix).toarray())
 
-    def rows(self, items: Ints) -> "SparseFeatures":
-        """The features of these items."""
-        return SparseFeatures(self.matrix[items])
-
     def at(self, items: Ints, columns: Ints) -> Floats:
         """The value of one feature for each of these items."""
         return np.asarray(self.matrix[items, columns]).ravel()
-
-    def squared(self) -> "SparseFeatures":
-        """The square of every value."""
-        return SparseFeatures(self.matrix**2)
 
     def dense(self) -> Floats:
         """X as a plain contiguous array."""
