@@ -9,6 +9,8 @@ DIR/split.json            data, split, seed, repetition, hash, counts and versio
 import csv
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from rankbench.core.regular import content, opened
 from rankbench.data.files import File
 from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.data.views.layout import ItemFeatures, Labels, check_ids
+from rankbench.data.views.layout import ItemFeatures, Labels, called, check_ids
 
 FORMAT = 1  # version of the file format
 _COLUMNS = {"Ratings": ("user", "item", "rating"), "Comparisons": ("user", "better", "worse")}
@@ -68,19 +70,13 @@ def export(parts: Split, folder: Path, *, data: str, split: str, seed: int, repe
 
 def read_back(folder: Path) -> Split:
     """The split that `export` wrote into this folder; an error if the files were changed since."""
-    try:
+    with _explained(folder, remedy="export it again"):
         record = json.loads(content(folder / "split.json"))
         if record["format"] != FORMAT:
             raise UserError(f"its format is {record['format']}, not {FORMAT}")
         common = unpack(read_npz(folder / "common.npz"), {"Common": Common})
         parts: dict[str, Any] = {name: _read_rows(folder / f"{name}.csv", common) for name in record["parts"]}
         split = Split(**parts)
-    except OSError as error:
-        raise UserError(
-            f"{folder} holds no complete split: {Path(error.filename or folder).name}: {error.strerror}"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"the split in {folder} cannot be read: {error}; export it again") from None
     if split.hash != record["hash"]:
         raise UserError(f"the split in {folder} was changed, its hash differs: export it again")
     return split
@@ -88,22 +84,30 @@ def read_back(folder: Path) -> Split:
 
 def read_for(folder: Path, view: View) -> Split:
     """The split that `export` wrote into this folder, over the users and items of the data that it was made from."""
-    try:
+    with _explained(folder, " for this data"):
         record = json.loads(content(folder / "split.json"))
         names, hashed = list(record["parts"]), str(record["hash"])
         common = _common_of(view)
         parts: dict[str, Any] = {name: _timed(_read_rows(folder / f"{name}.csv", common), view) for name in names}
         split = Split(**parts)
-    except OSError as error:
-        raise UserError(f"{folder} holds no complete split: {Path(error.filename).name}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"the split in {folder} cannot be read for this data: {error}") from None
     if split.hash != hashed:
         raise UserError(
             f"the split in {folder} has the hash {split.hash[:12]} with this data, and split.json says {hashed[:12]}",
             remedy="take the data that it was exported from, or export it again",
         )
     return split
+
+
+@contextmanager
+def _explained(folder: Path, purpose: str = "", remedy: str = "") -> Iterator[None]:
+    """A context in which an error about a file of a split becomes one line that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        file = Path(error.filename or folder).name
+        raise UserError(f"{folder} holds no complete split: {file}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"the split in {folder} cannot be read{purpose}: {error}", remedy=remedy) from None
 
 
 def _timed(part: View, view: View) -> View:
@@ -179,16 +183,11 @@ def _write_rows(path: Path, part: View) -> None:
 
     items = (part.items,) if isinstance(part, Ratings) else (part.better, part.worse)
     values = (part.values,) if isinstance(part, Ratings) else ()
-    columns = (_named(part.users, part.user_ids), *(_named(ids, part.item_ids) for ids in items), *values)
+    columns = (called(part.users, part.user_ids), *(called(ids, part.item_ids) for ids in items), *values)
     table = pandas.DataFrame(dict(enumerate(columns)), copy=False)
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(",".join(_COLUMNS[type(part).__name__]) + "\n")
         table.to_csv(file, index=False, header=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-
-
-def _named(numbers: Ints, ids: Labels) -> Any:
-    """The published ids for these numbers, or the numbers if there are no ids."""
-    return numbers if ids is None else ids[numbers]
 
 
 def _read_rows(path: Path, common: Common) -> View:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankbench.arrays.frames import pandas_of
-from rankbench.core.contract import Ints
 from rankbench.core.errors import OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import replacing
 from rankbench.data import DATASETS
 from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.data.views.layout import Labels
+from rankbench.data.views.layout import called
 from rankbench.own_data.naming import data_named
 
 if TYPE_CHECKING:
@@ -82,11 +81,11 @@ def _rows(view: View) -> "pandas.DataFrame":
     """The rows of a view with the data's own ids, numbers counted from 0 if it has none."""
     import pandas  # noqa: PLC0415
 
-    users = _ids(view.users, view.user_ids)
+    users = called(view.users, view.user_ids)
     if isinstance(view, Comparisons):
-        better, worse = (_ids(numbers, view.item_ids) for numbers in (view.better, view.worse))
+        better, worse = (called(numbers, view.item_ids) for numbers in (view.better, view.worse))
         return pandas.DataFrame({"user": users, "better": better, "worse": worse})
-    table = pandas.DataFrame({"user": users, "item": _ids(view.items, view.item_ids), "rating": view.values})
+    table = pandas.DataFrame({"user": users, "item": called(view.items, view.item_ids), "rating": view.values})
     return table if view.times is None else table.assign(timestamp=view.times)
 
 
@@ -99,12 +98,8 @@ def _features(view: View) -> "pandas.DataFrame":
     numbers = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
     names = [f"f{number + 1}" for number in range(numbers.shape[1])]
     table = pandas.DataFrame(numbers, columns=names if view.feature_names is None else view.feature_names)
-    table.insert(0, "item", _ids(np.arange(view.n_items), view.item_ids))
+    table.insert(0, "item", called(np.arange(view.n_items), view.item_ids))
     return table
-
-
-def _ids(numbers: Ints, ids: Labels) -> Any:
-    return numbers if ids is None else ids[numbers]
 
 
 def _written(table: "pandas.DataFrame", out: Path, name: str) -> Path:

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankbench.data.splits import Split
 from rankbench.data.views import View
+from rankbench.data.views.layout import called
 
 _SHOWN = 5  # users that are named
 
@@ -25,9 +26,8 @@ class Kept:
         """The users that a split of a view keeps."""
         trained, tested = (np.diff(part.indptr) > 0 for part in (split.train, split.test))
         without = np.flatnonzero(~tested)
-        ids = without if view.user_ids is None else view.user_ids[without]
         most = int(np.diff(view.indptr)[without].max(initial=0))
-        shown = tuple(str(one) for one in ids[:_SHOWN].tolist())
+        shown = tuple(str(one) for one in called(without[:_SHOWN], view.user_ids).tolist())
         return cls(view.n_users, int(trained.sum()), int(tested.sum()), most, shown)
 
     @property

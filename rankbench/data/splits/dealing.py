@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from rankbench.arrays.mixing import mixed
-from rankbench.core.contract import Int8s, Int64s, Ints
+from rankbench.core.contract import Flags, Int8s, Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.kernels.data import splits as kernel
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 TRAIN, TEST = 0, 1  # labels of rows; rows with a higher label go to neither part
 
 
@@ -68,9 +67,9 @@ def deal(indptr: Int64s, rng: np.random.Generator, *quotas: Ints) -> Int8s:
     return kernel.deal(indptr=indptr, quotas=np.stack(quotas, axis=1), rng=rng)
 
 
-def choose(n: int, k: int, rng: np.random.Generator) -> Mask:
+def choose(n: int, k: int, rng: np.random.Generator) -> Flags:
     """A mask of k of n elements, drawn at random; all subsets are equally likely."""
-    chosen: Mask = deal(np.array([0, n]), rng, np.array([k])) == 0
+    chosen: Flags = deal(np.array([0, n]), rng, np.array([k])) == 0
     return chosen
 
 
@@ -105,7 +104,7 @@ def labelled(view: View, labels: Ints) -> Split:
     return Split(view.where(labels == TRAIN), view.where(labels == TEST))  # one mask after the other
 
 
-def masked(view: View, train: Mask, test: Mask) -> Split:
+def masked(view: View, train: Flags, test: Flags) -> Split:
     """The split into the rows of two masks."""
     return Split(view.where(train), view.where(test))
 
@@ -117,14 +116,14 @@ def only_ratings(view: View) -> Ratings:
     return view
 
 
-def with_enough(view: View, least: int, remedy: str) -> Mask:
+def with_enough(view: View, least: int, remedy: str) -> Flags:
     """A mask of the users with at least this many rows, or groups of them; an error if there are none."""
     units = Units.of(view)
     counts = units.counts
     return require_any(counts >= least, f"{least} {units.word}", int(counts.max(initial=0)), remedy)
 
 
-def require_any(users: Mask, wanted: str, most: int, remedy: str) -> Mask:
+def require_any(users: Flags, wanted: str, most: int, remedy: str) -> Flags:
     """Return the mask, or raise an error that names the requirement and the largest count found."""
     if not users.any():
         raise CannotCut(f"keeps none of the {len(users)} users: no user has {wanted} (the most is {most}); {remedy}")

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from rankbench.arrays.npz import sealed
-from rankbench.core.contract import Int64s, Ints
 from rankbench.data.splits import CannotCut, Split
 from rankbench.data.splits.cores import Core
 from rankbench.data.splits.dealing import choose, deal, labelled, only_ratings, require_any, share, with_enough
@@ -54,7 +53,7 @@ class Binary(Checked):
         comparable = (counts > 0) & (counts < seen.n_items)
         if len(seen) and not comparable.any():
             raise CannotCut("finds no user with an unrated item to compare with: each rated every item in training")
-        indptr = _indptr(self.C * comparable)
+        indptr = np.concatenate([[0], np.cumsum(self.C * comparable)])
         rated = Pattern(indptr=seen.indptr, columns=seen.items)
         better, worse = kernel.against_unrated(rated=rated, n_items=seen.n_items, out_indptr=indptr, rng=rng)
         labels = {name: getattr(seen, name) for name in LABELS}
@@ -97,7 +96,3 @@ class DrawnComparisons(Checked):
         users = with_enough(ratings, self.n, "lower n")
         chosen = deal(ratings.indptr, rng, self.n * users) == 0
         return ratings.where(chosen).comparisons()
-
-
-def _indptr(counts: Ints) -> Int64s:
-    return np.concatenate([[0], np.cumsum(counts)])

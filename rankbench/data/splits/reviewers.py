@@ -7,11 +7,11 @@ import numpy as np
 
 from rankbench.arrays.mapped import Pile
 from rankbench.arrays.npz import sealed
-from rankbench.core.contract import Ints
+from rankbench.core.contract import Flags, Ints
 from rankbench.data.splits import CannotCut, Split
-from rankbench.data.splits.dealing import Mask, at_most, deal, labelled, only_ratings, require_any, with_enough
+from rankbench.data.splits.dealing import at_most, deal, labelled, only_ratings, require_any, with_enough
 from rankbench.data.views import Ratings, View
-from rankbench.data.views.layout import blocks
+from rankbench.data.views.layout import blocks, called
 from rankbench.names import Checked, Limits
 
 
@@ -79,7 +79,7 @@ class LeaveReviewerOut(Checked):
             raise CannotCut("finds no other reviewer of these items to make features of: lower least or raters")
         return _halves(_with_references(left, others), reviewer, rng)
 
-    def _items(self, ratings: Ratings, reviewers: Mask) -> Mask:
+    def _items(self, ratings: Ratings, reviewers: Flags) -> Flags:
         """The items that enough of the reviewers have rated."""
         by_reviewers = np.repeat(reviewers, np.diff(ratings.indptr))
         raters = np.bincount(ratings.items[by_reviewers], minlength=ratings.n_items)
@@ -88,7 +88,7 @@ class LeaveReviewerOut(Checked):
                 f"keeps none of the {ratings.n_items} items: none has {self.raters} ratings by the "
                 f"{int(reviewers.sum())} reviewers with {self.least} ratings (the most is {raters.max()}); lower raters"
             )
-        kept: Mask = raters >= self.raters
+        kept: Flags = raters >= self.raters
         return kept
 
 
@@ -100,7 +100,7 @@ def _numbered(left: Ratings, repetition: int) -> Ints:
     return able[repetition : repetition + 1]
 
 
-def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
+def _only(ratings: Ratings, users: Flags, items: Flags) -> Ratings:
     """The ratings of these items by these users; the items get new numbers and keep their ids."""
     kept = ratings.where(np.repeat(users, np.diff(ratings.indptr)) & items[ratings.items])
     ids = np.flatnonzero(items)
@@ -110,7 +110,7 @@ def _only(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
         kept.values,
         len(ids),
         user_ids=kept.user_ids,
-        item_ids=ids if kept.item_ids is None else kept.item_ids[ids],
+        item_ids=called(ids, kept.item_ids),
     )
 
 
@@ -136,11 +136,10 @@ def _with_references(ratings: Ratings, references: Ints) -> Ratings:
         at = index.rows[found]
         block[rated.items[at] - items.start, column[index.users[found]]] = rated.values[at]
         features.add(block)
-    names = references if ratings.user_ids is None else ratings.user_ids[references]
-    return replace(ratings, item_features=features.array(), feature_names=names)
+    return replace(ratings, item_features=features.array(), feature_names=called(references, ratings.user_ids))
 
 
-def _mask(size: int, chosen: Ints) -> Mask:
+def _mask(size: int, chosen: Ints) -> Flags:
     """A mask of the chosen ones of so many."""
     mask = np.zeros(size, bool)
     mask[chosen] = True

@@ -45,6 +45,11 @@ def _checked_labels(name: str, labels: Labels, size: int | None) -> Labels:
     return _own(column, column)
 
 
+def called(numbers: Ints, labels: Labels) -> Any:
+    """The published ids of these users or items; their numbers where the data has no ids."""
+    return numbers if labels is None else labels[numbers]
+
+
 def _own(array: Array, given: Array) -> Array:
     """A read-only view of `array`, or of a copy if it shares memory with the caller's array `given`.
 
