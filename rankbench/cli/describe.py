@@ -18,12 +18,12 @@ from rankbench.core.contract import Solver
 from rankbench.core.errors import unknown
 from rankbench.core.lines import in_folder
 from rankbench.core.regular import opened
-from rankbench.data.cache import cache_folder
+from rankbench.data.files import cache_folder
 from rankbench.data.files import folders as folders_of
 from rankbench.data.origins import Origin
 from rankbench.data.publications import Publication
 from rankbench.data.splits import SPLITS
-from rankbench.data.views import Comparisons, Ratings
+from rankbench.data.views import Comparisons, Ratings, accepted
 from rankbench.execution import machine
 from rankbench.experiments.spaces import described
 from rankbench.metrics import METRICS, OWN_METRICS, RULES, metric
@@ -173,8 +173,7 @@ def settings_in(cls: Any) -> list[Setting]:
 def declared(name: str) -> Declared:
     """What the solver of this name declares, with the settings in the name, and defaults for all other settings."""
     solver: Solver = SOLVERS.make(name)
-    accepted = solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
-    kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted)
+    kinds = " or ".join({Ratings: "ratings", Comparisons: "comparisons"}[kind] for kind in accepted(solver))
     features = "needs" if solver.needs_features else "ignores"
     return Declared(kinds, features, solver.determinism.value, solver.version)
 

@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import re
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -20,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from rankbench.core.errors import UserError
 from rankbench.core.regular import opened
-from rankbench.data.cache import cache_folder
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -165,6 +165,14 @@ class Files:
             if path.suffix == ".zip" and (member := _member(path, name)):
                 return File(path, member)
         return None
+
+
+def cache_folder() -> Path:
+    """The folder `RANKBENCH_CACHE`, or the platform's default cache folder for rankbench."""
+    if folder := os.environ.get("RANKBENCH_CACHE"):
+        return Path(folder)
+    usual = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(usual), "rankbench")
 
 
 def folders(name: str) -> tuple[Path, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbench.data.views import Ratings
+from rankbench.data.views import Ratings, accepted
 from rankbench.experiments.usual_spaces import FLOORS
 from rankbench.own_data.facts import Facts
 from rankbench.solvers import SOLVERS
@@ -67,11 +67,11 @@ def tier_of(solver: str) -> int:
 def _against(name: str, facts: Facts, draws: bool) -> str:
     """Why a solver does not take part; empty if it does."""
     solver: Any = SOLVERS.find(name)
-    accepted = solver.learns_from if isinstance(solver.learns_from, tuple) else (solver.learns_from,)
-    kind, lists_pairs = facts.kind, Ratings not in accepted
+    kind, kinds = facts.kind, accepted(solver)
+    lists_pairs = Ratings not in kinds
     reasons = {
         "need item features (features=FILE in brackets)": solver.needs_features and not facts.features,
-        "need ratings": kind == "comparisons" and accepted == (Ratings,),
+        "need ratings": kind == "comparisons" and kinds == (Ratings,),
         "need comparisons without a contradiction such as a > b > c > a": facts.cyclic and name == _OF_ORDERS,
         "learn which items were rated, and not how": kind == "ratings" and name in _WHICH_RATED,
         "fit the values of ratings, which are alike here": kind == "positives" and name in _OF_VALUES,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pooch
 
-from rankbench.data.cache import cache_folder
+from rankbench.data.files import cache_folder
 
 
 def test_the_cache_is_where_the_environment_says_or_where_the_platform_keeps_caches(monkeypatch, tmp_path):
