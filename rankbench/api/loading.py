@@ -51,19 +51,19 @@ def load(
     Ratings, Comparisons, Fitted or Split
         Ratings or comparisons of a table, as its columns say.
     """
-    if isinstance(what, str | Path):
-        if columns or features is not None:
-            problem = f"{next(iter(columns), 'features')}= belongs to a DataFrame"
-            raise UserError(
-                problem, remedy='for a file write it into the name: load("csv:PATH[user=who,features=FILE]")'
-            )
+    is_named, is_matrix = isinstance(what, str | Path), scipy.sparse.issparse(what)
+    if (is_named or is_matrix) and (columns or features is not None):
+        in_name = 'for a file write it into the name: load("csv:PATH[user=who,features=FILE]")'
+        remedy = in_name if is_named else "the rows of a matrix are users, and its columns items"
+        raise UserError(f"{next(iter(columns), 'features')}= belongs to a DataFrame", remedy=remedy)
+    if is_named:
         text = str(what)
         if text.endswith(".npz"):
             return fitted.load(text)
         if (Path(text) / "split.json").is_file():
             return read_back(Path(text))
         return data.load(_name_of(text), seed_of(seed, rng), repetition)
-    if scipy.sparse.issparse(what):
+    if is_matrix:
         return from_matrix(what)
     if (table := pandas_of(what)) is not None:
         view = from_frame(table, columns, repeats)

@@ -12,7 +12,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.features import Features
 from rankbench.data.tables import Rows
 from rankbench.data.tables.fields import Ids
-from rankbench.data.views import Ratings
+from rankbench.data.views import Comparisons, Ratings
 
 Repeats = Literal["error", "last"]
 _WIDE = 50_000_000  # ids below this are numbered by a lookup table, other ids by sorting
@@ -79,6 +79,15 @@ def ratings(
         user_ids=user_ids,
         item_ids=item_ids,
     )
+
+
+def comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
+    """The view of (user, better, worse) ids; users and items are numbered in the order of their ids."""
+    user_ids, numbers = numbered(users)
+    item_ids, items = numbered(np.concatenate([better, worse]))
+    one, other = np.split(items, 2)
+    sizes = len(user_ids), len(item_ids)
+    return Comparisons.from_triples(numbers, one, other, *sizes, user_ids=user_ids, item_ids=item_ids)
 
 
 def expect(view: Ratings, counts: Counts, name: str) -> None:

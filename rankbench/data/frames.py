@@ -10,7 +10,7 @@ import scipy.sparse
 from rankbench.arrays.npz import Array
 from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError, unknown
-from rankbench.data.building import Repeats, numbered
+from rankbench.data.building import Repeats, comparisons, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.views import Comparisons, Ratings, View
@@ -33,18 +33,23 @@ def from_frame(table: "pandas.DataFrame", columns: Mapping[str, str], repeats: R
     header = [str(name) for name in table.columns]
     compared = {"better", "worse"} & columns.keys() or (not columns and found_in(header, _COMPARED))
     roles = _COMPARED if compared else _RATED
-    named_ones = {role: str(name) for role, name in columns.items() if role != _TIME}
+    asked = {role: _called(table, name) for role, name in columns.items()}
+    named_ones = {role: name for role, name in asked.items() if role != _TIME}
     places = chosen_in(header, roles, named_ones) if named_ones else found_in(header, roles)
     if places is None:
         raise _unclear(header, roles)
     parts = {role: table.iloc[:, place] for role, place in zip(roles, places, strict=True)}
     if compared:
         return _comparisons(*(_ids(column, role) for role, column in parts.items()))
-    timed = [header.index(str(columns[_TIME]))] if columns.get(_TIME) in header else named(header, _TIME)
-    if _TIME in columns and not timed:
-        raise UserError(f"timestamp={columns[_TIME]}: no column of {shown(header)} has this name")
+    timed = chosen_in(header, (_TIME,), asked) if _TIME in columns else named(header, _TIME)
     times = _times(table.iloc[:, timed[0]], _TIME in columns) if len(timed) == 1 else None
     return _ratings(parts, times, repeats)
+
+
+def _called(table: "pandas.DataFrame", name: object) -> str:
+    """The number of the column with this name, counted from 1, since names may be numbers; else the name as text."""
+    labels = table.columns.tolist()
+    return str(labels.index(name) + 1) if labels.count(name) == 1 else str(name)
 
 
 def with_features(view: View, table: Any) -> View:
@@ -101,14 +106,9 @@ def _ratings(parts: "Mapping[str, pandas.Series[Any]]", times: Int64s | None, re
 
 
 def _comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
-    user_ids, numbers = numbered(users)
     if better.dtype.kind != worse.dtype.kind:
         raise UserError("better and worse hold texts and numbers", remedy="give both columns the same type")
-    item_ids, items = numbered(np.concatenate([better, worse]))
-    sizes = len(user_ids), len(item_ids)
-    return Comparisons.from_triples(
-        numbers, items[: len(better)], items[len(better) :], *sizes, user_ids=user_ids, item_ids=item_ids
-    )
+    return comparisons(users, better, worse)
 
 
 def _kept(parts: "Mapping[str, pandas.Series[Any]]", pairs: Int64s, repeats: Repeats) -> Ints | slice:

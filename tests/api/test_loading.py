@@ -109,6 +109,8 @@ def test_a_sparse_matrix_stays_as_it_is_and_may_be_read_only():
         (lambda: rankbench.load(TABLE, features=FEATURES.loc[[10, 20, 10]]), "item 10 has two rows of features; keep"),
         (lambda: rankbench.load(TABLE, features=FEATURES.assign(kind="war")), "the feature 'kind' is of type "),
         (lambda: rankbench.load("low-rank", features=FEATURES), "features= belongs to a DataFrame; for a file"),
+        (lambda: rankbench.load(scipy.sparse.eye_array(3), features=FEATURES), "features= belongs to a DataFrame; "),
+        (lambda: rankbench.load(scipy.sparse.eye_array(3), user="who"), "user= belongs to a DataFrame; the rows of"),
         (lambda: rankbench.load("low-rnk"), "unknown data set 'low-rnk'; did you mean 'low-rank'?"),
     ],
 )  # fmt: skip
@@ -150,6 +152,19 @@ def test_a_column_of_times_can_be_named_and_must_then_be_right():
         rankbench.load(table, timestamp="then")
     with pytest.raises(UserError, match="is neither whole numbers nor dates, or one is missing; convert it: pandas"):
         rankbench.load(table.assign(when="soon"), timestamp="when")
+
+
+def test_a_wrong_name_of_the_times_is_an_error_where_another_column_has_a_usual_name():
+    with pytest.raises(UserError, match="timestamp=whn: no column of"):
+        rankbench.load(TABLE.assign(when=[30, 10, 20], time=[1, 2, 3]), timestamp="whn")
+
+
+def test_columns_that_are_called_by_numbers_are_those_of_these_names():
+    table = TABLE[["extra", "userId", "movieId", "rating"]].set_axis(range(4), axis=1).assign(more=[30, 10, 20])
+    view = rankbench.load(table, user=1, item=2, rating=3, timestamp="more")
+    assert (view.user_ids.tolist(), view.item_ids.tolist()) == (["alice", "bob"], [10, 20])
+    assert view.values.tolist() == [3.0, 1.0, 5.0] and view.times.tolist() == [10, 20, 30]
+    assert rankbench.load(table, user=1, item=2, rating=3, timestamp=0).times.tolist() == [0, 0, 0]
 
 
 def test_the_folder_of_an_exported_split_is_a_split(tmp_path):

@@ -269,9 +269,9 @@ def _ids_in(part: Any, role: str, first: int) -> Ids:
     from pyarrow import types  # noqa: PLC0415  an optional package
 
     part = _plain(part)
+    _refuse_missing(part, role, first)
     if not (types.is_integer(part.type) or _is_text(part)):
         raise UserError(f"the {role} is of type {part.type}: ids must be whole numbers or texts")
-    _refuse_missing(part, role, first)
     return _texts_in(part, role, first) if _is_text(part) else _whole_numbers_in(part.to_numpy(), role, first)
 
 
@@ -311,9 +311,9 @@ def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
     """The ratings in a part of a column."""
     from pyarrow import types  # noqa: PLC0415  an optional package
 
+    _refuse_missing(part, "rating", first)
     if not (types.is_integer(part.type) or types.is_floating(part.type)):
         raise UserError(f"the rating is of type {part.type}: ratings must be numbers")
-    _refuse_missing(part, "rating", first)
     values: Floats = part.to_numpy().astype(np.float64)
     right = (values >= scale[0]) & (values <= scale[1]) & np.isfinite(values)
     if not right.all():

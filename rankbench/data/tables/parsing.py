@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,7 @@ _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three time
 _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
 _MOST = 8  # threads at most, since one thread reads the file for all of them
+_ZONE = re.compile(r"\d(Z|[+-]\d\d:?\d\d)$")  # the time zone behind a time, and not the day of a date
 _BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
 
 Part = tuple[list[Ids], Watched]
@@ -172,6 +174,10 @@ def _as_text(column: Ids) -> Ids:
 
 def _in_microseconds(column: Ids) -> Int64s:
     """The microseconds since 1970 of dates; a ValueError if one is none."""
+    if _ZONE.search(str(column[0])):  # of which NumPy warns
+        import pandas  # noqa: PLC0415
+
+        column = pandas.to_datetime(column, utc=True, format="ISO8601").tz_localize(None).to_numpy()
     dates = np.asarray(column, dtype="datetime64[us]")
     if np.isnat(dates).any():
         raise ValueError("a date is missing")

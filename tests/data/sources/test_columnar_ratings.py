@@ -163,6 +163,8 @@ def test_item_features_come_from_a_text_file(tmp_path):
         ({"stars": [True] * 6}, "the rating is of type bool: ratings must be numbers"),
         ({"movieId": [1.0] * 6}, "the item is of type double: ids must be whole numbers or texts"),
         ({"movieId": [1, 2, 3, 4, None, 5]}, "row 5: the item is missing"),
+        ({"movieId": [None] * 6}, "row 1: the item is missing"),
+        ({"stars": [None] * 6}, "row 1: the rating is missing"),
         ({"movieId": np.array([1, 2, 3, 2**63, 5, 6], np.uint64)}, "row 4: item '9223372036854775808' does not fit"),
         ({"reviewer": ["a", "b", "", "c", "d", "e"]}, "row 3: user '' is empty"),
         ({"reviewer": ["a", "b", "c", "d", "x" * 2000, "e"]}, "row 5: user 'xxxxxxx"),

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import warnings
 
 import numpy as np
 import pandas
@@ -574,6 +575,7 @@ def test_an_infinite_rating_is_refused_though_the_scale_has_no_limits(write):
     [
         ("user,item,rating,timestamp\n2,1,3,964982703\n1,1,4,964982704\n", [964982704, 964982703]),
         ("date;user;item;rating\n1970-01-01;2;1;3\n1970-01-02 00:00:01;1;1;4\n", [86_401_000_000, 0]),
+        ("user,item,rating,date\n2,1,3,1970-01-01T00:00:00Z\n1,1,4,1970-01-02T02:00:01+02:00\n", [86_401_000_000, 0]),
         ("2\t1\t3\t964982703\n1\t1\t4\t964982704\n", [964982704, 964982703]),
         ("2::1::3::964982703\n1::1::4::964982704\n", [964982704, 964982703]),
         ("2,1,3,7\n1,1,4,8\n", None),  # small numbers without a header may be anything
@@ -586,7 +588,9 @@ def test_an_infinite_rating_is_refused_though_the_scale_has_no_limits(write):
 def test_times_are_read_where_every_row_has_one(tmp_path, text, times):
     path = tmp_path / "ratings.csv"
     path.write_text(text)
-    view = rankbench.load(f"csv:{path}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        view = rankbench.load(f"csv:{path}")
     assert view.values.tolist() == [4.0, 3.0]
     assert (None if view.times is None else view.times.tolist()) == times
 
