@@ -7,6 +7,7 @@ from rankbench.data import COLUMNAR, DATASETS
 from rankbench.data.files import File
 from rankbench.data.sources.headers import found_in, named
 from rankbench.data.tables import lines
+from rankbench.data.tables.fields import is_number
 from rankbench.names import Named
 from rankbench.names.user_files import is_file, is_from_file, own_path
 
@@ -65,7 +66,7 @@ def _kind_of_text(path: Path) -> str:
 
 def _look_like_pairs(rows: list[list[str]]) -> bool:
     """Whether these are a user and two items: no third field is a number, and some is a second field elsewhere."""
-    if any(len(row) != len(_PAIRS) or _is_number(row[2]) for row in rows):
+    if any(len(row) != len(_PAIRS) or is_number(row[2].replace(",", ".")) for row in rows):
         return False
     return bool({row[1] for row in rows} & {row[2] for row in rows})
 
@@ -78,11 +79,3 @@ def _names_no_more(header: list[str]) -> bool:
 def _separator(text: str) -> str:
     """The separator that cuts a line into most fields."""
     return max(_SEPARATORS, key=text.count)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True

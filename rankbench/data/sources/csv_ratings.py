@@ -6,15 +6,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from rankbench.data.building import Repeats, ratings
-from rankbench.data.files import File, Files
-from rankbench.data.origins import OwnFile
-from rankbench.data.parsed import parsed
+from rankbench.data.files import File
 from rankbench.data.sources.own_files import (
     Header,
     IdKind,
+    OwnSource,
     Separator,
     Shape,
-    item_features,
     layout_of,
     read_own,
     scale_of,
@@ -23,13 +21,13 @@ from rankbench.data.sources.own_files import (
 from rankbench.data.tables import Rows
 from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
-from rankbench.names import AddedLater, Checked
+from rankbench.names import AddedLater
 
 _POSITIVE = Layout(fields=(0, 1), names=("user", "item"), valued=False)
 
 
 @dataclass(frozen=True)
-class OwnRatings(Checked):
+class OwnRatings(OwnSource):
     """A text file with a user, an item and a rating on each line, gzipped if its name ends in .gz.
 
     A header decides which column is which by the usual names: user, userId, reviewer; item, movieId, isbn; rating,
@@ -67,39 +65,25 @@ class OwnRatings(Checked):
     positive: Annotated[bool, AddedLater()] = False
     missing: Annotated[Literal["error", "drop"], AddedLater()] = "error"
     decimal: Annotated[Literal["point", "comma"], AddedLater()] = "point"
+    kind: ClassVar[str] = "csv"
     version: ClassVar[int] = 3
-    paths: ClassVar[tuple[str, ...]] = ("path", "features")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         scale_of("OwnRatings", self.low, self.high)
 
-    @property
-    def origin(self) -> OwnFile:
-        """The origin: the user's files."""
-        return OwnFile(self.path, self.features)
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings."""
-        return parsed(self, self.version, self.origin.files("csv"), self._parse)
-
     def rows(self) -> Rows:
         """All rows as they stand in the file, with those that repeat a pair."""
-        file = File(self.origin.files("csv").paths[0])
+        file = File(self._files().paths[0])
         scale = scale_of("OwnRatings", self.low, self.high)
-        given = {"user": self.user, "item": self.item, "rating": self.rating}
-        columns = {role: name for role, name in given.items() if name is not None}
+        columns = self.columns("user", "item", "rating")
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
         letter = {"point": ".", "comma": ","}[self.decimal]
         base = _POSITIVE if self.positive else Layout(scale=scale, decimal=letter)
         return read_own(file, layout_of(file, replace(base, drop_missing=self.missing == "drop"), shape), self.ids)
 
-    def _parse(self, files: Files) -> Ratings:
+    def _without_features(self) -> Ratings:
         rows = self.rows()
         if self.positive:
             rows = replace(rows, values=np.ones(len(rows.ids[0])))
-        view = ratings(rows, repeats="last" if self.positive else self.repeats)
-        if self.features is None:
-            return view
-        block = item_features(files.paths[1], view.item_ids)
-        return replace(view, item_features=block.matrix, feature_names=block.names)
+        return ratings(rows, repeats="last" if self.positive else self.repeats)

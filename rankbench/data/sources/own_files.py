@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rankbench.core.errors import UserError
-from rankbench.data.building import numbered
 from rankbench.data.features import Block
-from rankbench.data.files import File
+from rankbench.data.files import File, Files
+from rankbench.data.origins import OwnFile
+from rankbench.data.parsed import FromFiles
 from rankbench.data.sources.embeddings import ENDINGS, embeddings
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables import Rows, Unexplained, lines, read, records
+from rankbench.data.tables import Rows, Unexplained, lines, read, records_in
 from rankbench.data.tables.cells import MISSING
-from rankbench.data.tables.fields import Ids, is_padded, unreadable
+from rankbench.data.tables.fields import Ids, is_number, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
@@ -40,6 +41,38 @@ def scale_of(record: str, low: float | None, high: float | None) -> tuple[float,
     if low is not None and high is not None and not low < high:
         raise UserError(f"low={low:g} must be below high={high:g}", subject=record)
     return -np.inf if low is None else low, np.inf if high is None else high
+
+
+class OwnSource(FromFiles):
+    """A data set in a file of the user's, with item features in a second one if `features` names it."""
+
+    path: str
+    features: str | None
+    kind: ClassVar[str]  # what files in the cache are called after
+    paths: ClassVar[tuple[str, ...]] = ("path", "features")
+
+    @property
+    def origin(self) -> OwnFile:
+        """The origin: the user's files."""
+        return OwnFile(self.path, self.features)
+
+    def columns(self, *roles: str) -> dict[str, str]:
+        """The columns that the user has named, by name or number, for these roles."""
+        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+
+    def _files(self) -> Files:
+        return self.origin.files(self.kind)
+
+    def _parse(self, files: Files) -> Any:
+        view = self._without_features()
+        if self.features is None:
+            return view
+        block = item_features(files.paths[1], view.item_ids)
+        return replace(view, item_features=block.matrix, feature_names=block.names)
+
+    def _without_features(self) -> Any:
+        """The ratings or comparisons in the file."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +148,7 @@ def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: i
         return replace(has_header, fields=known)
     if not _is_header(rows, layout, shape.header):
         return layout
-    if any(map(_is_number, first)):  # header=yes is set above a line of numbers: they are no names
+    if any(map(is_number, first)):  # header=yes is set above a line of numbers: they are no names
         return has_header
     wanted = ",".join(f"{role}=NAME" for role in roles)
     raise UserError(
@@ -132,7 +165,7 @@ def _if_wide(rows: list[list[str]], layout: Layout) -> str:
     cells = [text.strip() for row in rows[1:] for text in row[1:]]
     is_empty = [text in MISSING for text in cells]
     many = len(rows[0]) > len(layout.fields) + 1 or any(is_empty)
-    if not many or not all(empty or _is_number(text) for empty, text in zip(is_empty, cells, strict=True)):
+    if not many or not all(empty or is_number(text) for empty, text in zip(is_empty, cells, strict=True)):
         return ""
     how = "" if layout.separator == "," else f", sep={layout.separator!r}"
     long = 'stack().dropna().to_csv("long.csv", header=["rating"], index_label=["user", "item"])'
@@ -185,12 +218,6 @@ def item_features(path: Path, item_ids: Ids) -> Block:
     return Block(np.array(names, np.str_), np.array([table[item] for item in item_ids.tolist()]))
 
 
-def numbered_together(*columns: Ids) -> tuple[Ids, list[np.ndarray]]:
-    """The distinct ids of several columns, ascending, and each column with ids replaced by their numbers."""
-    distinct, numbers = numbered(np.concatenate(columns))
-    return distinct, np.split(numbers, np.cumsum([len(column) for column in columns])[:-1])
-
-
 def _features_layout(file: File) -> tuple[Layout, list[str]]:
     """The layout of a file of item features, whose first column is the item, and the fields of its first line."""
     head = _head(file)
@@ -210,7 +237,7 @@ def _feature_rows(file: File, layout: Layout, width: int, is_text: bool) -> dict
     """The feature values of every item, with each line checked."""
     table: dict[object, list[float]] = {}
     at: dict[object, int] = {}
-    for number, fields in records(file, layout.separator, width, layout.encoding, layout.header, layout.quoted):
+    for number, fields in records_in(file, layout, width):
         if len(fields) > width:
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {width} are needed")
         item = fields[0] if is_text else _integer(fields[0])
@@ -276,16 +303,8 @@ def _is_header(rows: list[list[str]], layout: Layout, header: Header) -> bool:
     if any(len(row) <= max(layout.fields) for row in rows):
         return False  # reading the rows will raise an error that names the line
     first, *below = ([row[index] for index in layout.fields] for row in rows)
-    if any(_is_number(text) for text in first):
+    if any(is_number(text) for text in first):
         return False
     if layout.valued or any(named(first, role) for role in layout.names):
         return True
-    return bool(below) and all(_is_number(text) for text in below[0])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return bool(below) and all(is_number(text) for text in below[0])

@@ -47,12 +47,17 @@ class Rows:
 
     def line_of(self, row: int) -> int:
         """The line number of a row."""
-        layout = self.layout
-        how = (layout.encoding, layout.header, layout.quoted, layout.escape)
-        numbered = (number for number, _ in records(self.file, layout.separator, 0, *how))
+        numbered = (number for number, _ in records_in(self.file, self.layout))
         wanted = row if self.numbers is None else int(self.numbers[row])
         anyway = self.layout.header + wanted + 1  # a fallback for unusual line ends
         return next((line for index, line in enumerate(numbered) if index == wanted), anyway)
+
+    def followed_by(self, later: "Rows") -> tuple["Rows", Ints]:
+        """The rows of two files as one, and the fold of each: 0 in the first file, 1 in the second."""
+        assert self.values is not None and later.values is not None
+        ids = tuple(np.concatenate(columns) for columns in zip(self.ids, later.ids, strict=True))
+        folds = np.repeat(np.array([0, 1], np.int8), [len(self.values), len(later.values)])
+        return Rows(later.file, later.layout, ids, np.concatenate([self.values, later.values])), folds
 
     def take(self, kept: Ints) -> "Rows":
         """The rows with these numbers (ascending), which keep their line numbers."""
@@ -81,8 +86,7 @@ def read(file: File, layout: Layout) -> Rows:
 
 def _has_field(file: File, layout: Layout, field: int) -> bool:
     """Whether the first row of a file has a field with this number."""
-    rows = records(file, layout.separator, 0, layout.encoding, layout.header, layout.quoted, layout.escape)
-    return any(len(fields) > field for _, fields in islice(rows, 1))
+    return any(len(fields) > field for _, fields in islice(records_in(file, layout), 1))
 
 
 def _read(file: File, layout: Layout) -> Rows:
@@ -118,8 +122,7 @@ def _check_all(file: File, layout: Layout, watched: Watched, rows: int) -> None:
     if watched.zeros or watched.controls:
         _diagnose(file, layout)
     if layout.width and not watched.quotes and watched.separators != (layout.width - 1) * (rows + 1):
-        how = (layout.encoding, layout.header, layout.quoted, layout.escape)
-        for number, fields in records(file, layout.separator, layout.width, *how):
+        for number, fields in records_in(file, layout, layout.width):
             if len(fields) > layout.width:
                 raise UserError(
                     f"{file}, line {number}: {len(fields)} fields where the header has {layout.width}: "
@@ -204,6 +207,11 @@ def records(
         yield number, fields
 
 
+def records_in(file: File, layout: Layout, least: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """The records of a file with this layout, without its header."""
+    return records(file, layout.separator, least, layout.encoding, layout.header, layout.quoted, layout.escape)
+
+
 def _unquoted(
     file: File, below: Iterable[tuple[int, str]], separator: str, escape: str | None
 ) -> Iterator[tuple[int, list[str]]]:
@@ -239,8 +247,7 @@ def _of_all(file: File, layout: Layout, text: str) -> tuple[str, str]:
     """How many of all rows are like the one with this cell, and what to do; empty texts where no setting helps."""
     if not (text in MISSING or (has_decimal_comma(text) and layout.decimal == ".")):
         return "", ""
-    how = (layout.encoding, layout.header, layout.quoted, layout.escape)
-    rows = records(file, layout.separator, max(layout.fields) + 1, *how)
+    rows = records_in(file, layout, max(layout.fields) + 1)
     try:
         counts, remedy = counted(
             (fields[layout.fields[-1]] if layout.valued else None, all(fields[place] for place in layout.of_ids))
@@ -273,9 +280,7 @@ def _on_scale(values: Floats, layout: Layout) -> Flags:
 
 def _diagnose(file: File, layout: Layout) -> None:
     """Raise an error about the first wrong line, if there is one."""
-    least = max(layout.fields) + 1
-    how = (layout.encoding, layout.header, layout.quoted, layout.escape)
-    for number, fields in records(file, layout.separator, least, *how):
+    for number, fields in records_in(file, layout, max(layout.fields) + 1):
         for name, index in zip(layout.names, layout.fields, strict=True):
             is_value, text = layout.valued and index == layout.fields[-1], fields[index]
             if layout.drop_missing and (text in MISSING if is_value else not text):

@@ -18,6 +18,15 @@ def is_padded(ids: Ids) -> bool:
     return any(re.match("[-+]?0[0-9]", text.strip()) for text in ids.tolist())
 
 
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number, perhaps nan or inf."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=1 << 16)  # most fields come again
 def unreadable(text: str, kind: Literal["number", "id", "text"]) -> str | None:
     """Why a field is not a valid number, id or text; None if it is valid."""

@@ -1,27 +1,23 @@
 """A user's own votes as a data set: `votes:PATH`, any file that `rankbench rank` reads, with judges as users."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from rankbench.core.contract import Int32s
 from rankbench.core.errors import UserError
-from rankbench.data.files import Files
-from rankbench.data.origins import OwnFile
-from rankbench.data.parsed import parsed
-from rankbench.data.sources.own_files import item_features
+from rankbench.data.sources.own_files import OwnSource
 from rankbench.data.tables.fields import Ids, is_padded
 from rankbench.data.views import Comparisons
 from rankbench.leaderboards.sources.reading import Wanted, votes_of
 from rankbench.leaderboards.votes import LEFT, TIE, Names, Votes
-from rankbench.names import Checked
 
 _MOST = 2**31 - 1  # comparisons
 
 
 @dataclass(frozen=True)
-class OwnVotes(Checked):
+class OwnVotes(OwnSource):
     """A file of comparisons or rankings, as `rankbench rank` reads it; each judge is a user who has preferences.
 
     It is CSV, Parquet or JSON with the columns winner and loser, or left, right and winner, or ranking (`a > b = c`),
@@ -46,30 +42,16 @@ class OwnVotes(Checked):
     item: str | None = None
     rank: str | None = None
     count: str | None = None
+    kind: ClassVar[str] = "votes"
     version: ClassVar[int] = 1
-    paths: ClassVar[tuple[str, ...]] = ("path", "features")
-
-    @property
-    def origin(self) -> OwnFile:
-        """The origin: the user's files."""
-        return OwnFile(self.path, self.features)
-
-    def view(self, rng: np.random.Generator) -> Comparisons:
-        """All comparisons that are no ties."""
-        return parsed(self, self.version, self.origin.files("votes"), self._parse)
 
     def votes(self) -> Votes:
         """All votes, ties included."""
-        roles = ("judge", "winner", "loser", "left", "right", "ranking", "item", "rank", "count")
-        columns = {role: name for role in roles if (name := getattr(self, role)) is not None}
-        return votes_of(self.origin.files("votes").paths[0], columns, Wanted(self.together or ""))
+        columns = self.columns("judge", "winner", "loser", "left", "right", "ranking", "item", "rank", "count")
+        return votes_of(self._files().paths[0], columns, Wanted(self.together or ""))
 
-    def _parse(self, files: Files) -> Comparisons:
-        view = comparisons_of(self.votes(), str(files.paths[0]))
-        if self.features is None:
-            return view
-        block = item_features(files.paths[1], view.item_ids)
-        return replace(view, item_features=block.matrix, feature_names=block.names)
+    def _without_features(self) -> Comparisons:
+        return comparisons_of(self.votes(), str(self._files().paths[0]))
 
 
 def comparisons_of(votes: Votes, called: str) -> Comparisons:
