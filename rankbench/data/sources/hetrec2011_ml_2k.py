@@ -4,19 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import Features, decade, kinds, title_words
-from rankbench.data.files import File, Files
+from rankbench.data.files import Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Rows, identified, read, records
 from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
 
 Words = dict[int, list[str]]  # movie id -> words
 
@@ -59,7 +56,7 @@ _ORIGINS = {
 
 
 @dataclass(frozen=True)
-class HetRecMovieLens2K(Checked):
+class HetRecMovieLens2K(FromFiles):
     """2,113 users, 10,109 rated movies, 855,598 ratings from 0.5 to 5; the slice: 38, 3,260 and 10,102.
 
     `features` joins any of genres, directors, titles and decades by +. The slice is a third party's extract; that
@@ -79,10 +76,6 @@ class HetRecMovieLens2K(Checked):
     def origin(self) -> Publication:
         """The origin of this edition."""
         return _ORIGINS[self.edition]
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings, users and movies numbered in the order of their published ids."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         if remedy := self.origin.missing():
@@ -105,10 +98,8 @@ def _joined(train: Rows, test: Rows, features: Features | None) -> Ratings:
     for row, (user, item) in enumerate(_pairs(test)):
         if (user, item) in known:
             test.complain(row, f"user {user}, item {item} is in {train.file} already: keep one of the two rows")
-    assert train.values is not None and test.values is not None
-    ids = tuple(np.concatenate(columns) for columns in zip(train.ids, test.ids, strict=True))
-    folds = np.repeat(np.array([0, 1], np.int8), [len(train.values), len(test.values)])
-    return ratings(replace(train, ids=ids, values=np.concatenate([train.values, test.values])), features, folds=folds)
+    both, folds = train.followed_by(test)
+    return ratings(both, features, folds=folds)
 
 
 def _pairs(rows: Rows) -> Iterator[tuple[int, int]]:
@@ -119,41 +110,21 @@ def _pairs(rows: Rows) -> Iterator[tuple[int, int]]:
 def item_features(files: Files, asked: str) -> Features | None:
     """The requested features of all listed movies, rated or not; None for `none`."""
     chosen = kinds(asked, tuple(_WORDS))
-    return Features({kind: _WORDS[kind](files) for kind in chosen}) if chosen else None
+    return Features({kind: _of_movies(files, *_WORDS[kind]) for kind in chosen}) if chosen else None
 
 
-def _genres(files: Files) -> Words:
-    return _gathered(files.find("movie_genres.dat"))
+def _of_movies(files: Files, name: str, least: int, words: Callable[[list[str]], list[str]]) -> Words:
+    """The words of each movie, from the fields of all rows about it; a row has at least so many fields."""
+    file = files.find(name)
+    found: Words = {}
+    for movie, fields in identified(records(file, "\t", least, "latin-1", header=1), file):
+        found.setdefault(movie, []).extend(words(fields))
+    return found
 
 
-def _directors(files: Files) -> Words:
-    """Directors by their ids, because some have the same name."""
-    return _gathered(files.find("movie_directors.dat"))
-
-
-def _titles(files: Files) -> Words:
-    return {movie: title_words(fields[1]) for movie, fields in _listed(files.find("movies.dat"), 2)}
-
-
-def _decades(files: Files) -> Words:
-    return {movie: decade(f"({fields[5]})") for movie, fields in _listed(files.find("movies.dat"), 6)}
-
-
-def _gathered(file: File) -> Words:
-    """For each movie, the second fields of all its rows."""
-    words: Words = {}
-    for movie, fields in _listed(file, 2):
-        words.setdefault(movie, []).append(fields[1])
-    return words
-
-
-def _listed(file: File, least: int) -> Iterator[tuple[int, list[str]]]:
-    return identified(records(file, "\t", least, "latin-1", header=1), file)
-
-
-_WORDS: dict[str, Callable[[Files], Words]] = {
-    "genres": _genres,
-    "directors": _directors,
-    "titles": _titles,
-    "decades": _decades,
+_WORDS: dict[str, tuple[str, int, Callable[[list[str]], list[str]]]] = {
+    "genres": ("movie_genres.dat", 2, lambda fields: [fields[1]]),
+    "directors": ("movie_directors.dat", 2, lambda fields: [fields[1]]),  # by their ids, as some have the same name
+    "titles": ("movies.dat", 2, lambda fields: title_words(fields[1])),
+    "decades": ("movies.dat", 6, lambda fields: decade(f"({fields[5]})")),
 }

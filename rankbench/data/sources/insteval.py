@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import Features
 from rankbench.data.files import File, Files
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.sources.rdatasets import Shipped
 from rankbench.data.tables import Rows
 from rankbench.data.tables.layout import Layout
@@ -19,7 +17,7 @@ _COLUMNS = ("s", "d", "y", "dept")  # student, lecturer, rating, department
 
 
 @dataclass(frozen=True)
-class InstEval:
+class InstEval(FromFiles):
     """2,972 students, 1,128 lecturers, 73,421 ratings from 1 to 5; features: the lecturer's department."""
 
     version: ClassVar[int] = 1
@@ -30,10 +28,6 @@ class InstEval:
         licence="as R's lme4: GPL-2 or later",
         home="ETH Zurich, by way of R's lme4",
     )
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings, students and lecturers numbered in the order of their published ids."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         students, lecturers, values, departments = self.origin.columns(_COLUMNS).values()

@@ -13,13 +13,14 @@ from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import lines, records
+from rankbench.data.tables.fields import unreadable
 from rankbench.data.tables.parsing import to_the_last_bit
 from rankbench.data.tables.watched import Watched
 from rankbench.data.views import Ratings
-from rankbench.names import AddedLater, Checked
+from rankbench.names import AddedLater
 
 _COUNTS = {"1": Counts(1_810_455, 24_983, 100), "all": Counts(4_136_360, 73_421, 100)}
 _NUMBERS = {"1": (1,), "all": (1, 2, 3)}
@@ -35,7 +36,7 @@ _NO_XLRD = 'reading .xls needs another package: pip install "rankbench[xls]"'
 
 
 @dataclass(frozen=True)
-class Jester(Checked):
+class Jester(FromFiles):
     """100 jokes rated from -10 to 10; part 1 (24,983 users) or all three parts (73,421 users).
 
     Each part is a sheet (.xls as published, or saved as .csv) with a row per user. Users are numbered from 1
@@ -63,10 +64,6 @@ class Jester(Checked):
             downloads=tuple(_download(number) for number in numbers),
             hashes={"jester-data-1.zip": "4adf783a1e03bd3be063315cb6e0a064fe63e983fd289d01b8e401a8e6c41e5f"},
         )
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         sheets = [_sheet(files.find(*_names(number))) for number in _NUMBERS[self.parts]]
@@ -147,9 +144,9 @@ def _diagnose(file: File) -> None:
         if len(fields) > _FIELDS:
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {_FIELDS} are needed")
         for index, field in enumerate(fields):
-            if not _is_number(field):
+            if reason := unreadable(field, "number"):
                 what = f"rating of joke {index}" if index else "number of ratings"
-                raise UserError(f"{file}, line {number}: {what} {field!r} is no number")
+                raise UserError(f"{file}, line {number}: {what} {field!r} {reason}")
 
 
 def _from_xls(file: File) -> Floats:
@@ -174,10 +171,3 @@ def _cells(file: File, row: int, values: list[Any]) -> list[float]:
         if not isinstance(value, float):
             raise UserError(f"{file}, row {row + 1}, column {index + 1}: {value!r} is no number")
     return values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return not np.isnan(float(text))
-    except ValueError:
-        return False

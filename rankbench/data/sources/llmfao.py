@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import records
 from rankbench.data.views import Comparisons
@@ -21,7 +21,7 @@ _COMMIT = "6ef8c100e4af998eac7b788b25b3482beddb440e"
 
 
 @dataclass(frozen=True)
-class LLMFAO:
+class LLMFAO(FromFiles):
     """124 people compare the answers of 59 language models to 13 prompts: 5,460 comparisons that are no ties.
 
     `rankbench rank` reads the file itself, with its 3,471 ties.
@@ -42,10 +42,6 @@ class LLMFAO:
             ),
         ),
     )
-
-    def view(self, rng: np.random.Generator) -> Comparisons:
-        """All comparisons that are no ties."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def table_of_votes(self) -> Path:
         """The table of all comparisons, ties included, for `rankbench rank`."""

@@ -13,12 +13,12 @@ from rankbench.data.building import Counts, expect, ratings
 from rankbench.data.features import kinds
 from rankbench.data.files import File, Files, folders
 from rankbench.data.origins import Download, Held, Tell
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.sources.movielens import CSV, KINDS, OPEN, Movie, csv_movies, download, features, genres
 from rankbench.data.sources.rdatasets import Shipped
 from rankbench.data.tables import Rows, read
 from rankbench.data.views import Ratings
-from rankbench.names import Checked, Limits
+from rankbench.names import Limits
 
 _NAME = "ml-latest-small"
 _COLUMNS = ("userId", "movieId", "rating", "timestamp", "title", "year", "genres")
@@ -131,7 +131,7 @@ _EDITIONS = {
 
 
 @dataclass(frozen=True)
-class MovieLensLatestSmall(Checked):
+class MovieLensLatestSmall(FromFiles):
     """671 users, 9,066 rated movies, 100,004 ratings from 0.5 to 5; in 2018: 610, 9,724 and 100,836.
 
     With `least` above 1, movies with fewer ratings are left out. `features` joins any of genres, titles
@@ -152,10 +152,6 @@ class MovieLensLatestSmall(Checked):
     def origin(self) -> Edition:
         """The origin of this edition."""
         return _EDITIONS[self.edition]
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings, users and movies numbered in the order of their published ids."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         whole = self._from_files(files) if files.has("ratings.csv") else self._from_package(files)

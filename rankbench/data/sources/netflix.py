@@ -15,10 +15,9 @@ from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
 
 _COUNTS = Counts(100_480_507, 480_189, 17_770)
 _LAST_CUSTOMER = 2_649_429
@@ -30,7 +29,7 @@ _NEWLINE, _COLON, _COMMA = b"\n:,"
 
 
 @dataclass(frozen=True)
-class Netflix(Checked):
+class Netflix(FromFiles):
     """480,189 customers, 17,770 movies, 100,480,507 ratings from 1 to 5.
 
     The first available form is read: the folder training_set with a file mv_*.txt per movie, the archive
@@ -47,10 +46,6 @@ class Netflix(Checked):
         needs=(("mv_0017770.txt", *_TARS, _COMBINED[-1]),),
         how="Netflix has withdrawn it: take nf_prize_dataset.tar.gz, its training_set, or Kaggle's combined_data_*.txt",
     )
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         every = (segment for block in _blocks(_pieces(files)) for segment in _segments(block))

@@ -8,12 +8,12 @@ import numpy as np
 from rankbench.core.contract import Ints
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.sources import brain
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.views import Ratings
-from rankbench.names import Checked, Limits, show
+from rankbench.names import Limits, show
 
 _STUDIES = 13_459
 _PEAKS = 469_260
@@ -51,15 +51,7 @@ _HASHES = {
 
 
 @dataclass(frozen=True)
-class Studies:
-    """The articles, in the order of the rows of every term matrix: PubMed ids and titles."""
-
-    ids: Ints
-    titles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class NeuroQuery(Checked):
+class NeuroQuery(FromFiles):
     """1,231 brain voxels rank the terms of 13,459 articles by how much the articles that activate them use the term.
 
     The data has the same shape as `neurosynth`, from NeuroQuery's own peaks and counts.
@@ -87,16 +79,12 @@ class NeuroQuery(Checked):
         size = f"{self.voxels:,} users (voxels), at most {_TERMS[self.vocabulary]:,} items (terms), {part.size}"
         return Joint(show(part.name, named), size, part.licence, part.home, (part,))
 
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
-
     def _parse(self, files: Files) -> Ratings:
+        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
         terms = counts(files, self.vocabulary, self.source).used(self.least)
         if self.weights == "tfidf":
             terms = brain.tfidf(terms)
-        ids = studies(files).ids
-        return brain.ranking(peaks(files), ids, terms, self.voxels, self.radius, self.zeros)
+        return brain.ranking(peaks(files), study_ids(files), terms, self.voxels, self.radius, self.zeros)
 
 
 def publication(vocabulary: str, source: str) -> Publication:
@@ -113,16 +101,14 @@ def publication(vocabulary: str, source: str) -> Publication:
     )
 
 
-def studies(files: Files) -> Studies:
-    """The 13,459 articles."""
-    file = files.find(_METADATA)
-    found = brain.read_studies(file, {"id": brain.whole, "title": str}, _STUDIES)
-    return Studies(np.array(found["id"], dtype=np.int64), tuple(found["title"]))
+def study_ids(files: Files) -> Ints:
+    """The PubMed ids of the 13,459 articles, in the order of the rows of every term matrix."""
+    return np.array(brain.read_studies(files.find(_METADATA), {"id": brain.whole}, _STUDIES)["id"], np.int64)
 
 
 def peaks(files: Files) -> Peaks:
     """The 469,260 peaks as they were reported."""
-    return brain.read_peaks(files.find(_COORDINATES), studies(files).ids, _PEAKS)
+    return brain.read_peaks(files.find(_COORDINATES), study_ids(files), _PEAKS)
 
 
 def counts(files: Files, vocabulary: str = "7547", source: str = "abstract") -> Terms:

@@ -10,13 +10,13 @@ from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.sources import brain, neuroquery
 from rankbench.data.sources.brain import Joint, Peaks, Terms
 from rankbench.data.tables.fields import Ids
 from rankbench.data.views import Ratings
-from rankbench.names import Checked, Limits, show
+from rankbench.names import Limits, show
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,11 @@ class Studies:
     """The articles, in the order of the rows of every term and topic matrix."""
 
     ids: Ints  # PubMed ids
-    dois: tuple[str, ...]
     spaces: Ids  # MNI, TAL or UNKNOWN: the space of the coordinates, as detected by Neurosynth
-    titles: tuple[str, ...]
-    authors: tuple[str, ...]
-    years: Ints
-    journals: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Neurosynth(Checked):
+class Neurosynth(FromFiles):
     """1,231 brain voxels rank Neurosynth's terms by how much the studies that activate them use the term.
 
     The data of Gunasekar et al. (2016, Figure 1), who report 3,169 terms, like release 6, and 11,362 articles, 44
@@ -124,11 +119,8 @@ class Neurosynth(Checked):
         home = f"{own.home}; terms substituted by {other.home}"
         return Joint(spec, size, licence, home, (own, other))
 
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
-
     def _parse(self, files: Files) -> Ratings:
+        """The affinity of every voxel with every term; with `zeros=false` only positive affinities."""
         about = studies(files, self.release)
         if self.terms == "neuroquery":
             rows, counts = substitute(files, self.release)
@@ -168,20 +160,10 @@ def publication(release: int, tfidf: bool = True, topics: int | None = None) -> 
 def studies(files: Files, release: int = 6) -> Studies:
     """The articles of a release."""
     file = files.find(_name(release, "metadata.tsv.gz"))
-    texts = ("doi", "space", "title", "authors", "journal")
-    kinds = {"id": brain.whole, "year": brain.whole} | dict.fromkeys(texts, str)
-    found = brain.read_studies(file, kinds, _RELEASES[release].studies)
+    found = brain.read_studies(file, {"id": brain.whole, "space": str}, _RELEASES[release].studies)
     if strange := set(found["space"]) - _SPACES:
         raise UserError(f"{file} names the space {min(strange)!r}: known are {', '.join(sorted(_SPACES))}")
-    return Studies(
-        ids=np.array(found["id"], dtype=np.int64),
-        dois=tuple(found["doi"]),
-        spaces=np.array(found["space"], dtype=np.str_),
-        titles=tuple(found["title"]),
-        authors=tuple(found["authors"]),
-        years=np.array(found["year"], dtype=np.int64),
-        journals=tuple(found["journal"]),
-    )
+    return Studies(np.array(found["id"], np.int64), np.array(found["space"], np.str_))
 
 
 def peaks(files: Files, release: int = 6, mni: bool = True) -> Peaks:
@@ -215,7 +197,7 @@ def topics(files: Files, release: int = 6, number: int = 50) -> Terms:
 
 def substitute(files: Files, release: int = 6) -> tuple[Ints, Terms]:
     """The studies that Neurosynth and NeuroQuery share (as row numbers), and NeuroQuery's counts of common terms."""
-    own, theirs = studies(files, release).ids, neuroquery.studies(files).ids
+    own, theirs = studies(files, release).ids, neuroquery.study_ids(files)
     counts = neuroquery.counts(files, *_SUBSTITUTE)
     their_rows = brain.rows_of(theirs, own)
     rows = np.flatnonzero(their_rows >= 0)

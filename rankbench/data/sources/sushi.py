@@ -11,11 +11,10 @@ from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, expect
 from rankbench.data.files import File, Files
 from rankbench.data.origins import Download
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import records
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
 
 _PEOPLE, _KINDS, _LENGTH = 5_000, 100, 10
 _COUNTS = {
@@ -33,7 +32,7 @@ _NOT_RATED = -1
 
 
 @dataclass(frozen=True)
-class Sushi(Checked):
+class Sushi(FromFiles):
     """5,000 people order ten kinds of sushi: the same ten (part a), or ten of a hundred (part b); or rate those.
 
     In an order the best kind has the rating 10 and the last one 1; scores go from 0 to 4. Ids of kinds are those of set
@@ -63,10 +62,6 @@ class Sushi(Checked):
                 _SCORES[0]: "f11fe3299b5cc099d70d36ae202f417f96be65454ad79d47d841f7b1efed4c6a",
             },
         )
-
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All orders as ratings, or all scores."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
 
     def _parse(self, files: Files) -> Ratings:
         people, kinds, values = self._scores(files) if self.part == "scores" else self._orders(files)

@@ -9,12 +9,11 @@ from rankbench.core.errors import UserError
 from rankbench.data.building import Counts, Repeats, numbered, ratings
 from rankbench.data.features import Features, title_words
 from rankbench.data.files import Files
-from rankbench.data.parsed import parsed
+from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Rows, identified, read, records
 from rankbench.data.tables.layout import Layout
 from rankbench.data.views import Ratings
-from rankbench.names import Checked
 
 _TRAIN = "ydata-ymovies-user-movie-ratings-train-v1_0.txt"
 _TEST = "ydata-ymovies-user-movie-ratings-test-v1_0.txt"
@@ -28,7 +27,7 @@ _NOTHING = r"\N"  # marks an unknown field
 
 
 @dataclass(frozen=True)
-class YahooMovies(Checked):
+class YahooMovies(FromFiles):
     """7,642 users and 11,915 movies: 211,231 ratings to train on, 10,136 later ones to test on (fold 1).
 
     `scale` selects the original grades, from 1 for F to 13 for A+, or those that Yahoo! converted, from 1 to 5.
@@ -56,22 +55,12 @@ class YahooMovies(Checked):
             how="apply for data set R4 of Yahoo! Webscope and unpack what you receive",
         )
 
-    def view(self, rng: np.random.Generator) -> Ratings:
-        """All ratings; the later ones are fold 1."""
-        return parsed(self, self.version, self.origin.files(), self._parse)
-
     def _parse(self, files: Files) -> Ratings:
         train, test = (_published(read(files.find(name), _LAYOUTS[self.scale]), name) for name in _COUNTS)
         ratings(train, repeats=self.repeats)
         ratings(test, repeats=self.repeats)
         _check_known(train, test)
-        both = Rows(
-            test.file,
-            test.layout,
-            tuple(np.concatenate(columns) for columns in zip(train.ids, test.ids, strict=True)),
-            np.concatenate([_values(train), _values(test)]),
-        )
-        folds = np.repeat(np.array([0, 1], np.int8), [len(_values(train)), len(_values(test))])
+        both, folds = train.followed_by(test)
         return ratings(both, self._features(files), repeats="last", folds=folds)
 
     def _features(self, files: Files) -> Features | None:
@@ -88,7 +77,7 @@ class YahooMovies(Checked):
 def _published(rows: Rows, name: str) -> Rows:
     """The rows, or an error if their number is not the published one."""
     users, movies = (len(numbered(column)[0]) for column in rows.ids)
-    if (found := Counts(len(_values(rows)), users, movies)) != _COUNTS[name]:
+    if (found := Counts(len(rows.ids[0]), users, movies)) != _COUNTS[name]:
         raise UserError(f"{rows.file} holds {found} where {_COUNTS[name]} were published: the file is cut or changed")
     return rows
 
@@ -99,8 +88,3 @@ def _check_known(train: Rows, test: Rows) -> None:
         if not (there := np.isin(tested, known)).all():
             row = int(np.argmin(there))
             test.complain(row, f"{name} {tested[row]} is not in {train.file}: the files are of different editions")
-
-
-def _values(rows: Rows) -> np.ndarray:
-    assert rows.values is not None
-    return rows.values

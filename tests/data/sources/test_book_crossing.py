@@ -1,6 +1,7 @@
 """Book-Crossing: the counts of the available editions, the dump's syntax, and malformed files."""
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,10 @@ def own(monkeypatch, tmp_path):
     """Folders of our own, and row counts that fit the small files."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(book_crossing, "_FULL_ROWS", (6, 5))
-    monkeypatch.setattr(book_crossing, "_FIRST_ROWS", (6, 4))
-    monkeypatch.setattr(book_crossing, "_FIRST", Counts(3, 2, 2))
-    monkeypatch.setattr(book_crossing, "_FILTERED", Counts(3, 2, 2))
+    small = {"full": {"rows": (6, 5)}, "first": {"rows": (6, 4), "counts": Counts(3, 2, 2)}}
+    small["filtered"] = {"counts": Counts(3, 2, 2)}
+    editions = {name: replace(book_crossing._EDITIONS[name], **numbers) for name, numbers in small.items()}
+    monkeypatch.setattr(book_crossing, "_EDITIONS", editions)
 
 
 def refused(name, content, edition="full"):

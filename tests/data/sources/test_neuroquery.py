@@ -89,9 +89,9 @@ def test_settings_choose_the_part_of_the_article_the_terms_and_whether_zeros_cou
 
 
 def test_articles_are_read_with_their_quotes_and_line_breaks(small):
-    studies = neuroquery.studies(Files.of("neuroquery"))
-    assert studies.ids.tolist() == [10, 20]
-    assert studies.titles == ('"First pain" in\nhumans', "The brain")
+    assert neuroquery.study_ids(Files.of("neuroquery")).tolist() == [10, 20]
+    found = brain.table(Files.of("neuroquery").find(neuroquery._METADATA), {"title": str})
+    assert found["title"] == ['"First pain" in\nhumans', "The brain"]
 
 
 def test_other_counts_than_the_published_ones_are_refused(small, monkeypatch):
@@ -99,7 +99,7 @@ def test_other_counts_than_the_published_ones_are_refused(small, monkeypatch):
     with pytest.raises(UserError, match=r"features.npz is \(2, 3\) where \(13459, 3\) was published"):
         view_of(NeuroQuery(voxels=2))
     with pytest.raises(UserError, match=r"metadata.tsv.gz holds 2 studies where 13,459 were published"):
-        neuroquery.studies(Files.of("neuroquery"))
+        neuroquery.study_ids(Files.of("neuroquery"))
     monkeypatch.setattr(neuroquery, "_STUDIES", 2)
     monkeypatch.setattr(neuroquery, "_ENTRIES", {("7547", "abstract"): 712_311})
     with pytest.raises(UserError, match=r"features.npz holds 4 entries where 712,311 were published"):
@@ -180,7 +180,8 @@ def test_the_counts_are_the_published_ones(files, vocabulary, source, entries):
 
 @at_hand
 def test_the_rows_of_the_counts_are_the_articles_in_the_order_of_the_metadata(files):
-    titles, terms = neuroquery.studies(files).titles, neuroquery.counts(files, "7547", "title")
+    titles = brain.table(files.find(neuroquery._METADATA), {"title": str})["title"]
+    terms = neuroquery.counts(files, "7547", "title")
     said = [
         term in " ".join(re.findall(r"\w+", titles[row].lower()))
         for row in range(0, 13_459, 9)
