@@ -48,7 +48,7 @@ def from_frame(table: "pandas.DataFrame", columns: Mapping[str, str], repeats: R
 
 def _called(table: "pandas.DataFrame", name: object) -> str:
     """The number of the column with this name, counted from 1, since names may be numbers; else the name as text."""
-    labels = table.columns.tolist()
+    labels: list[Any] = table.columns.tolist()
     return str(labels.index(name) + 1) if labels.count(name) == 1 else str(name)
 
 
