@@ -78,6 +78,9 @@ def with_features(view: View, table: Any) -> View:
 
 def from_matrix(matrix: Any) -> Ratings:
     """The ratings in a sparse matrix with a row for each user and a column for each item; stored zeros are ratings."""
+    if matrix.ndim != 2:
+        remedy = "give it a row for each user and a column for each item"
+        raise UserError(f"the matrix is of shape {matrix.shape}", remedy=remedy)
     rows = canonical(scipy.sparse.csr_array(matrix))
     if rows.dtype.kind not in "biuf":
         raise UserError(f"the ratings in the matrix are of type {rows.dtype}", remedy=_REAL)
@@ -171,8 +174,10 @@ def _times(column: "pandas.Series[Any]", asked: bool) -> Int64s | None:
     try:
         if column.isna().any():
             raise ValueError("a time is missing")
-        if pandas.api.types.is_integer_dtype(column.dtype):
+        if pandas.api.types.is_integer_dtype(column.dtype) and column.max() <= np.iinfo(np.int64).max:
             return column.to_numpy(np.int64)
+        if pandas.api.types.is_numeric_dtype(column.dtype):
+            raise ValueError("numbers that are no times")
         dates = pandas.to_datetime(column, utc=True, format="ISO8601").dt.tz_localize(None)
         return dates.to_numpy("datetime64[us]").astype(np.int64)
     except (ValueError, TypeError, OverflowError):

@@ -1,5 +1,7 @@
 """Loading from Python: names, paths, DataFrames, sparse matrices and saved models."""
 
+import warnings
+
 import numpy as np
 import pandas
 import pytest
@@ -110,6 +112,8 @@ def test_a_sparse_matrix_stays_as_it_is_and_may_be_read_only():
         (lambda: rankbench.load(TABLE, features=FEATURES.assign(kind="war")), "the feature 'kind' is of type "),
         (lambda: rankbench.load("low-rank", features=FEATURES), "features= belongs to a DataFrame; for a file"),
         (lambda: rankbench.load(scipy.sparse.eye_array(3), features=FEATURES), "features= belongs to a DataFrame; "),
+        (lambda: rankbench.load(scipy.sparse.coo_array(np.ones(3))),
+         "the matrix is of shape (3,); give it a row for each user and a column for each item"),
         (lambda: rankbench.load(scipy.sparse.eye_array(3), user="who"), "user= belongs to a DataFrame; the rows of"),
         (lambda: rankbench.load("low-rnk"), "unknown data set 'low-rnk'; did you mean 'low-rank'?"),
     ],
@@ -142,6 +146,13 @@ def test_a_model_learned_from_a_table_recommends_by_its_ids():
 def test_times_are_kept_where_they_can_be_read(column, times):
     view = rankbench.load(TABLE.assign(Timestamp=column))  # rows are in the order of users and items
     assert (None if view.times is None else view.times.tolist()) == times
+
+
+@pytest.mark.parametrize("column", [np.array([2**63 + 5, 1, 2], np.uint64), [1.5, 2.5, 3.5], [True, False, True]])
+def test_numbers_that_are_no_times_are_left_out_without_a_warning(column):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rankbench.load(TABLE.assign(time=column)).times is None
 
 
 def test_a_column_of_times_can_be_named_and_must_then_be_right():

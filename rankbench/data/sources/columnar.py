@@ -238,7 +238,10 @@ def _as_times(part: Any) -> Int64s | None:
     ):
         return None
     dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
-    times: Int64s = dates.cast(int64()).to_numpy()
+    try:
+        times: Int64s = dates.cast(int64()).to_numpy()
+    except ArrowInvalid:  # a number beyond 64 bits with a sign
+        return None
     return times
 
 
