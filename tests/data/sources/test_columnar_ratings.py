@@ -331,3 +331,8 @@ def test_times_are_kept_where_every_row_has_one(tmp_path, kind, column, times):
     view = loaded(tmp_path, {**TABLE, "timestamp": column}, kind=kind)
     assert view.values.tolist() == [3.5, 4.0, 2.0, 1.0, 2.0, 5.0]
     assert (None if view.times is None else view.times.tolist()) == times
+
+
+def test_numbers_beyond_64_bits_are_no_times(tmp_path):
+    column = pa.array(np.array([50, 30, 2**63, 20, 60, 40], np.uint64))
+    assert loaded(tmp_path, {**TABLE, "timestamp": column}).times is None
