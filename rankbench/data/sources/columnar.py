@@ -77,7 +77,10 @@ def rows_in(path: Path, wanted: Wanted) -> ColumnRows:
         columns = _chosen(table.names, wanted)
         dated = _dated(table.names, columns)
         if table.is_text:
-            table = replace(table, read=read_once(table.read, [*columns, *dated]))
+            try:
+                table = replace(table, read=read_once(table.read, [*columns, *dated]))
+            except UserError:
+                table, dated = replace(table, read=read_once(table.read, columns)), ()  # perhaps a time is wrong
         return replace(_read(table, columns, wanted.scale), times=_times_in(table, dated))
 
 

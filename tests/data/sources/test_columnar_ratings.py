@@ -336,3 +336,14 @@ def test_times_are_kept_where_every_row_has_one(tmp_path, kind, column, times):
 def test_numbers_beyond_64_bits_are_no_times(tmp_path):
     column = pa.array(np.array([50, 30, 2**63, 20, 60, 40], np.uint64))
     assert loaded(tmp_path, {**TABLE, "timestamp": column}).times is None
+
+
+@pytest.mark.parametrize("wrong", ["soon", 2**64, {"at": 5}])
+def test_wrong_times_in_json_are_left_out_and_do_not_stop_the_reading(tmp_path, wrong):
+    lines = [{"user": 1, "item": 2, "rating": 3, "time": 5}, {"user": 1, "item": 4, "rating": 5, "time": wrong}]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    view = rankbench.load(f"json:{tmp_path / 'rows.jsonl'}")
+    assert view.values.tolist() == [3.0, 5.0] and view.times is None
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps({**line, 'rating': wrong})}\n" for line in lines[1:]))
+    with pytest.raises(UserError, match="rating"):
+        rankbench.load(f"json:{tmp_path / 'rows.jsonl'}")
