@@ -1,4 +1,4 @@
-"""MovieLens 1M, 10M and 20M (GroupLens, 2003 to 2015), and what all MovieLens data sets share."""
+"""What all MovieLens data sets share: how they are read, file formats, movie features and licences."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -94,70 +94,3 @@ def _words(movie: Movie, kind: str) -> list[str]:
     if kind == "genres":
         return movie.genres
     return title_words(movie.title) if kind == "titles" else decade(movie.title)
-
-
-@dataclass(frozen=True)
-class MovieLens1M(MovieLens):
-    """6,040 users, 3,706 rated movies, 1,000,209 ratings from 1 to 5.
-
-    `features` joins any of genres, titles and decades by +.
-    """
-
-    title: ClassVar = "MovieLens 1M"
-    counts: ClassVar[Counts] = Counts(1_000_209, 6_040, 3_706)
-    layout: ClassVar[Layout] = Layout(separator="::", scale=(1, 5), step=1, time=3)
-    files: ClassVar[tuple[str, ...]] = ("ratings.dat", "ratings_no_timestamp.dat.gz")  # with ::time, or without
-    encoding: ClassVar[str] = "latin-1"
-    origin: ClassVar[Publication] = Publication(
-        name="ml-1m",
-        size=str(counts),
-        licence=CLOSED,
-        home="GroupLens, https://grouplens.org/datasets/movielens/1m/",
-        needs=(files, ("movies.dat",)),
-        downloads=(download("ml-1m.zip", "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"),),
-        hashes={
-            "ratings_no_timestamp.dat.gz": "0b42fb8501fc37cddf414985f35a59ac7d4ecc121b86f629d7e0514062ec6bb0",
-            "movies.dat": "0140fc2356357c1a851d0f52e893a1e4d3696df632c4141cea8d5bc3d621f0b9",
-            "users.dat": "1dc3a95300cb19f7c10e027daf29b8cdf1d908dab65b5edfb45950aa389a10a3",
-        },
-    )
-
-
-@dataclass(frozen=True)
-class MovieLens10M(MovieLens):
-    """69,878 users, 10,677 rated movies, 10,000,054 ratings from 0.5 to 5.
-
-    `features` joins any of genres, titles and decades by +.
-    """
-
-    title: ClassVar = "MovieLens 10M"
-    counts: ClassVar[Counts] = Counts(10_000_054, 69_878, 10_677)  # of 71,567 user ids and 10,681 listed movies
-    layout: ClassVar[Layout] = Layout(separator="::", scale=(0.5, 5), step=0.5, time=3)
-    files: ClassVar[tuple[str, ...]] = ("ratings.dat",)
-    origin: ClassVar[Publication] = Publication(
-        name="ml-10m",
-        size=str(counts),
-        licence=CLOSED,
-        home="GroupLens, https://grouplens.org/datasets/movielens/10m/",
-        needs=(files, ("movies.dat",)),
-        downloads=(download("ml-10m.zip", "813c411ccb6122564edfe752e7f80c4dcc5aa25fa94c93622f6877a7ba252862"),),
-    )
-
-
-@dataclass(frozen=True)
-class MovieLens20M(MovieLens):
-    """138,493 users, 26,744 rated movies, 20,000,263 ratings from 0.5 to 5.
-
-    `features` joins any of genres, titles and decades by +.
-    """
-
-    title: ClassVar = "MovieLens 20M"
-    counts: ClassVar[Counts] = Counts(20_000_263, 138_493, 26_744)  # of 27,278 listed movies
-    origin: ClassVar[Publication] = Publication(
-        name="ml-20m",
-        size=str(counts),
-        licence=CLOSED,
-        home="GroupLens, https://grouplens.org/datasets/movielens/20m/",
-        needs=(("ratings.csv",), ("movies.csv",)),
-        downloads=(download("ml-20m.zip", "96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3"),),
-    )

@@ -7,7 +7,8 @@ from data.sources.at_hand import put, triples, view_of, words, zipped
 
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
-from rankbench.data.sources.movielens import MovieLens10M
+from rankbench.data.sources import ml_10m
+from rankbench.data.sources.ml_10m import MovieLens10M
 
 RATINGS = "1::122::5::838985046\n1::185::0.5::838983525\n139::8606::3.5::1111545931\n"
 MOVIES = (
@@ -22,7 +23,7 @@ def tiny(monkeypatch, tmp_path):
     """Three ratings in the published archive, and folders of the test's own."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(MovieLens10M, "counts", Counts(3, 2, 3))
+    monkeypatch.setattr(ml_10m.MovieLens10M, "counts", Counts(3, 2, 3))
     return put("ml-10m", archive())
 
 
@@ -68,7 +69,7 @@ def test_a_cut_archive_is_named(tiny):
 
 
 def test_other_counts_than_the_published_ones_are_refused(tiny, monkeypatch):
-    monkeypatch.setattr(MovieLens10M, "counts", Counts(10_000_054, 69_878, 10_677))
+    monkeypatch.setattr(ml_10m.MovieLens10M, "counts", Counts(10_000_054, 69_878, 10_677))
     with pytest.raises(UserError, match="ml-10m holds 2 users, 3 items, 3 ratings where 69,878 users, 10,677 items"):
         view_of(MovieLens10M())
     assert MovieLens10M.origin.size == "69,878 users, 10,677 items, 10,000,054 ratings"

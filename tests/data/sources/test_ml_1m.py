@@ -15,7 +15,8 @@ from data.sources.at_hand import REAL, needs, put, triples, view_of, words, zipp
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
-from rankbench.data.sources.movielens import MovieLens1M
+from rankbench.data.sources import ml_1m
+from rankbench.data.sources.ml_1m import MovieLens1M
 
 at_hand = needs("ml-1m/ratings_no_timestamp.dat.gz", "ml-1m/movies.dat")
 RATINGS = "1::1193::5::978300760\n1::48::3::978302109\n2::1193::4::978298413\n"
@@ -40,7 +41,7 @@ def tiny(monkeypatch, tmp_path):
     """Three ratings, and folders of the test's own."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(MovieLens1M, "counts", Counts(3, 2, 2))
+    monkeypatch.setattr(ml_1m.MovieLens1M, "counts", Counts(3, 2, 2))
     return put("ml-1m", {"ratings.dat": RATINGS, "movies.dat": MOVIES})
 
 
@@ -128,7 +129,7 @@ def test_what_does_not_fit_is_named(tiny, name, content, message):
 
 
 def test_a_cut_file_holds_too_little(tiny, monkeypatch):
-    monkeypatch.setattr(MovieLens1M, "counts", Counts(1_000_209, 6_040, 3_706))
+    monkeypatch.setattr(ml_1m.MovieLens1M, "counts", Counts(1_000_209, 6_040, 3_706))
     with pytest.raises(UserError, match="ml-1m holds 2 users, 2 items, 3 ratings where 6,040 users, 3,706 items"):
         view_of(MovieLens1M())
 

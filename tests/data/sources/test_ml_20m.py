@@ -8,8 +8,8 @@ from data.sources.at_hand import put, triples, view_of, words, zipped
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
-from rankbench.data.sources import movielens
-from rankbench.data.sources.movielens import MovieLens20M
+from rankbench.data.sources import ml_20m, movielens
+from rankbench.data.sources.ml_20m import MovieLens20M
 
 RATINGS = "userId,movieId,rating,timestamp\n1,2,3.5,1112486027\n1,131262,0.5,1112484676\n7,2,5.0,1011209096\n"
 MOVIES = (
@@ -25,7 +25,7 @@ def tiny(monkeypatch, tmp_path):
     """Three ratings, and folders of the test's own."""
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(MovieLens20M, "counts", Counts(3, 2, 2))
+    monkeypatch.setattr(ml_20m.MovieLens20M, "counts", Counts(3, 2, 2))
     return put("ml-20m", {"ratings.csv": RATINGS, "movies.csv": MOVIES})
 
 
@@ -94,7 +94,7 @@ def test_what_was_parsed_once_is_not_parsed_again(tiny, monkeypatch):
 
 
 def test_other_counts_than_the_published_ones_are_refused(tiny, monkeypatch):
-    monkeypatch.setattr(MovieLens20M, "counts", Counts(20_000_263, 138_493, 26_744))
+    monkeypatch.setattr(ml_20m.MovieLens20M, "counts", Counts(20_000_263, 138_493, 26_744))
     with pytest.raises(
         UserError, match="holds 2 users, 2 items, 3 ratings where 138,493 users, 26,744 items, 20,000,263"
     ):
