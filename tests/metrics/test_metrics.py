@@ -773,6 +773,9 @@ def test_a_label_is_the_shortest_name(text, label):
         ("kendall[relevant=3]", "kendall"),
         ("precision@5[relevent=3]", "did you mean 'relevant'"),
         ("precision@5[relevant=high]", "relevant=high is not of type float"),
+        ("msd[pairs=both]", "'msd' takes no settings"),
+        ("cost-hr[n=3]", "n=3 is out of range"),
+        ("auc[candidates=some]", "unknown value of candidates: 'some'"),
         ("", "cannot read ''"),
     ],
 )
