@@ -29,6 +29,15 @@ settings.load_profile("rankbench")
 gc.disable()  # until the tests are collected
 
 
+@pytest.fixture
+def as_in_the_harness():
+    """BLAS has one thread, as in a cell's process."""
+    from rankbench.core.blas import one_blas_thread
+
+    with one_blas_thread():
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --brief."""
     parser.addoption("--brief", action="store_true", help="run the first case of each test, with ten examples each")

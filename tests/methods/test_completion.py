@@ -1,7 +1,6 @@
 """Sparse plus low-rank matrices compared with SciPy's sparse and NumPy's dense ones."""
 
 import tracemalloc
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -9,18 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats
 from rankbench.methods import completion as methods
 from rankbench.methods.completion import Completion, Descent, LowRankMatrix, Pull, descend, norm
 from rankbench.methods.entries import Entries, Sparse
 
-
-@pytest.fixture(autouse=True)
-def as_in_the_harness() -> Iterator[None]:
-    """As in the harness."""
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 @dataclass(frozen=True, eq=False)

@@ -547,12 +547,6 @@ def test_who_is_in_no_comparison_is_never_moved_or_scored(train):
 # what it refuses
 
 
-def test_a_rank_beyond_both_sides_is_refused(train):
-    next(AltSVM(rank=15).steps(train, np.random.default_rng(0)))
-    with pytest.raises(UserError, match="AltSVM: rank=16 is larger than both sides, 15 users and 12 items"):
-        next(AltSVM(rank=16).steps(train, np.random.default_rng(0)))
-
-
 @pytest.mark.parametrize("setting", ["rank=0", "lam=0", "lam=-1", "inner=0", "groups=0", "groups=129"])
 def test_settings_out_of_range_are_refused(setting):
     name, value = setting.split("=")

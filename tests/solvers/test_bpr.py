@@ -8,7 +8,6 @@ from scipy.optimize import approx_fprime
 from scipy.stats import chisquare
 from solvers.contract import SolverContract
 
-from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.kernels.methods import negatives as kernel
@@ -341,11 +340,6 @@ def test_biases_tell_users_without_a_positive_what_is_popular():
     assert np.isnan(scores[1]).all()
 
 
-def test_biases_have_the_bytes_of_one_thread_too(ratings):
-    found = [fit(BPR(rank=5, parts=4, biases=True), ratings, steps=4, threads=threads) for threads in (1, 2, 5)]
-    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
-
-
 def test_the_objective_is_the_sum_over_positives_and_negatives_kept_from_the_start():
     view = Ratings.from_triples([0, 1], [0, 1], [1.0, 1.0], 2, 2)
     for _, step in zip(range(3), BPR(rank=2, lam=0.5).steps(view, np.random.default_rng(0)), strict=False):
@@ -374,23 +368,3 @@ def test_it_recommends_what_users_would_choose(ratings, least, how):
         for row, own, used in zip(scores, liked, seen, strict=True)
     ]
     assert np.mean(correct) > 0.9
-
-
-def test_any_number_of_threads_gives_the_bytes_of_one(ratings):
-    for how in ("uniform", "popular", "warp"):
-        solver = BPR(rank=5, parts=4, negatives=how)
-        found = [fit(solver, ratings, steps=4, threads=threads) for threads in (1, 2, 3, 5)]
-        assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
-
-
-# bad input
-
-
-def test_a_rank_above_both_sides_is_refused(ratings):
-    with pytest.raises(UserError, match="rank=81 is larger than both sides, 80 users and 60 items"):
-        next(BPR(rank=81).steps(ratings, np.random.default_rng(0)))
-
-
-def test_a_penalty_must_be_above_zero():
-    with pytest.raises(UserError, match="lam=0 is out of range: must be at least 1e-12"):
-        BPR(lam=0)

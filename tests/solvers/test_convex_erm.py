@@ -1,6 +1,5 @@
 """Convex risk minimisation compared with clarabel, a dense NumPy solver, and its certificate."""
 
-from collections.abc import Iterator
 from itertools import islice
 
 import clarabel
@@ -9,9 +8,7 @@ import pytest
 import scipy.sparse as sp
 from solvers.contract import SolverContract
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Step
-from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.solvers.convex_erm import ConvexERM
@@ -25,11 +22,7 @@ LOSSES = {
 }
 each_loss = pytest.mark.parametrize("loss", list(LOSSES))
 
-
-@pytest.fixture(autouse=True)
-def as_the_harness_does() -> Iterator[None]:
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 class TestConvexERM(SolverContract):
@@ -233,8 +226,3 @@ def test_idle_users_and_items_change_nothing_and_have_no_score(train):
     assert last(ConvexERM(1.0), fewer).objective() == pytest.approx(last(ConvexERM(1.0), train).objective(), rel=1e-9)
     scores = last(ConvexERM(1.0), train).model.score([0, 7, 0], [0, 0, 6])
     np.testing.assert_array_equal(np.isnan(scores), [False, True, True])
-
-
-def test_a_bound_without_bound_is_refused():
-    with pytest.raises(UserError, match="ConvexERM: lam=inf is out of range: must be at least 1e-12"):
-        ConvexERM(lam=float("inf"))

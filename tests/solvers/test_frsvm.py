@@ -244,19 +244,6 @@ def test_a_rank_above_the_number_of_features_is_lowered_to_it():
     assert model.basis.tobytes() == same.basis.tobytes() and model.users.tobytes() == same.users.tobytes()
 
 
-@pytest.mark.parametrize("kind", [np.zeros, scipy.sparse.csr_array])
-def test_features_that_are_all_zero_are_refused(kind):
-    view = replace(lonely(), item_features=kind((5, 2)))
-    with pytest.raises(UserError, match=r"item features are all zero: no function of them ranks anything"):
-        next(FRSVM(rank=2).steps(view, np.random.default_rng(0)))
-
-
-@pytest.mark.parametrize("C", [0, -1.0])
-def test_a_penalty_that_is_not_positive_is_refused(C):
-    with pytest.raises(UserError, match=r"FRSVM: C=.* at least 1e-12"):
-        FRSVM(C=C)
-
-
 def test_features_that_are_missing_are_asked_for():
     with pytest.raises(UserError, match="features=given, but the data has none: give item features, or features=none"):
         next(FRSVM(rank=2).steps(replace(lonely(), item_features=None), np.random.default_rng(0)))
@@ -282,15 +269,6 @@ def test_products_with_the_features_are_those_of_numpy(n, threads):
             other = np.empty((40, 8))
             kernel.transposed_times(features=features, matrix=back, out=other, threads=threads)
             np.testing.assert_allclose(other, features.T @ back, atol=1e-11)
-
-
-def test_features_with_nan_or_another_number_of_rows_are_refused():
-    holes = np.ones((5, 2))
-    holes[3, 1] = np.nan
-    with pytest.raises(UserError, match="item features hold NaN or infinite values"):
-        replace(lonely(), item_features=holes)
-    with pytest.raises(UserError, match=r"shape \(4, 2\): expected a row for each of 5 items"):
-        replace(lonely(), item_features=np.ones((4, 2)))
 
 
 @pytest.mark.parametrize("partitions", [1, 3])

@@ -120,12 +120,6 @@ def test_fitted_constants_are_those_of_a_ridge_regression_without_a_penalty_on_t
     assert objectives[-1] == pytest.approx(errors @ errors + 0.7 * size, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-def test_features_that_are_all_zero_are_refused(kind, train):
-    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
-        fit(IMC(rank=2), replace(train, item_features=kind(np.zeros((30, 6)))))
-
-
 def test_a_system_that_rounding_spoilt_is_named(train, monkeypatch):
     monkeypatch.setattr(als, "ridge", lambda **_: 7)  # the row that failed
     with pytest.raises(

@@ -1,6 +1,5 @@
 """Local collaborative ranking against its formula, a dense decomposition, and the convex problem that it contains."""
 
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -8,20 +7,14 @@ import pytest
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Step
-from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.metrics import evaluate
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.lcr import LCR
 
-
-@pytest.fixture(autouse=True)
-def as_the_harness_does() -> Iterator[None]:
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 class TestLCR(SolverContract):
@@ -137,17 +130,6 @@ def test_anchors_find_tastes_that_one_model_of_that_rank_cannot():
         for anchors in (0, 12)
     ]
     assert errors[1]["pairwise-error"] < errors[0]["pairwise-error"] - 0.02
-
-
-def test_a_rank_above_both_sides_is_refused(train):
-    with pytest.raises(UserError, match="LCR: rank=15 is larger than both sides, 14 users and 9 items"):
-        ran(LCR(rank=15), train, 1)
-
-
-@pytest.mark.parametrize("setting", ["lam", "everywhere"])
-def test_a_setting_without_bound_is_refused(setting):
-    with pytest.raises(UserError, match=f"LCR: {setting}=inf is out of range: must be at least 1e-12"):
-        LCR(**{setting: float("inf")})
 
 
 def test_whoever_won_as_often_as_lost_is_near_to_no_anchor():

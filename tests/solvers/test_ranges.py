@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import numpy as np
 import pytest
+import scipy.sparse
 from solvers.contract import ratings
 
 from rankbench.core.blas import one_blas_thread
@@ -118,6 +119,27 @@ def test_a_bad_setting_is_named(name):
             cls(**{setting: value})
         with pytest.raises(UserError, match=f"^{name}: (unknown value of )?{setting}"):
             SOLVERS.make(f"{name}[{setting}={value}]")
+
+
+@pytest.mark.parametrize("name", ["altsvm", "bpr", "lcr", "robirank", "sgd"])
+def test_a_rank_above_both_sides_is_refused(name):
+    train, cls = offer(SOLVERS.make(name), small()), SOLVERS.find(name)
+    largest = max(train.n_users, train.n_items)
+    next(cls(rank=largest).steps(train, stream(0)))
+    sides = f"{train.n_users} users and {train.n_items} items: take at most {largest}"
+    with pytest.raises(UserError, match=f"{cls.__name__}: rank={largest + 1} is larger than both sides, {sides}"):
+        next(cls(rank=largest + 1).steps(train, stream(0)))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    "name", ["frsvm", "imc", "ranksvm-joint", "ranksvm-nuclear", "ranksvm-separate", "ranksvm-var"]
+)
+def test_features_that_are_all_zero_are_refused(name, kind):
+    train = small()
+    solver = solver_of(name, {})
+    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
+        fit(solver, replace(train, item_features=kind(np.zeros((train.n_items, 4)))), steps=1)
 
 
 def refused_values(cls: type) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,6 @@ from solvers.contract import SolverContract
 from rankbench.api.fitting import split
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Step
-from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.execution.training import fit
@@ -345,30 +344,6 @@ def test_tasks_without_order_contribute_nothing_and_have_their_fallback(solver):
     told = with_them.model.score(*every).reshape(8, 30)[[3, 5]]
     assert (told[0] == told[1]).all()
     assert told.any() == (not isinstance(solver, RankSVMSeparate))
-
-
-@pytest.mark.parametrize("solver", [RankSVMJoint(), RankSVMSeparate(), RankSVMVar()])
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-def test_features_that_are_all_zero_are_refused(solver, kind):
-    view = Ratings.from_triples([0, 0], [0, 1], [1, 2], item_features=kind(np.zeros((2, 3))))
-    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
-        fit(solver, view)
-
-
-@pytest.mark.parametrize("name", ["joint", "separate", "var"])
-@pytest.mark.parametrize("C", [0.0, -1.0])
-def test_a_weight_of_the_losses_that_is_not_positive_is_refused(name, C):
-    solver = {"joint": RankSVMJoint, "separate": RankSVMSeparate, "var": RankSVMVar}[name]
-    with pytest.raises(UserError, match="C="):
-        solver(C=C)
-
-
-def test_features_with_holes_or_of_another_length_are_refused():
-    rows = [0, 0], [0, 1], [1, 2]
-    with pytest.raises(UserError, match="item features hold NaN or infinite values"):
-        Ratings.from_triples(*rows, item_features=[[1.0], [np.nan]])
-    with pytest.raises(UserError, match=r"item features have shape \(3, 1\): expected a row for each of 2 items"):
-        Ratings.from_triples(*rows, n_items=2, item_features=[[1.0], [2.0], [3.0]])
 
 
 @pytest.mark.parametrize("threads", [2, 3])

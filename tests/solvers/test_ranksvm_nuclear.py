@@ -9,14 +9,13 @@ import scipy.optimize
 import scipy.sparse
 from scipy.special import expit
 from solvers.contract import SolverContract
+from solvers.test_ranksvm import dense, pairs_of
 
 from rankbench.api.fitting import split
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Step
-from rankbench.core.errors import UserError
 from rankbench.data.synthetic import FeatureLowRank
-from rankbench.data.views import Comparisons, Ratings, View
-from rankbench.execution.training import fit
+from rankbench.data.views import Comparisons, View
 from rankbench.features.matrix import features_of
 from rankbench.kernels.shared.losses import Loss
 from rankbench.methods.losses import CODES
@@ -48,15 +47,6 @@ def train(request) -> View:
     if request.param == "comparisons":
         return view.comparisons(20, np.random.default_rng(2))
     return view
-
-
-def pairs_of(view: View) -> Comparisons:
-    return view if isinstance(view, Comparisons) else view.comparisons()
-
-
-def dense(view: View) -> Floats:
-    features: Any = view.item_features
-    return features.toarray() if scipy.sparse.issparse(features) else features
 
 
 def hinges(weights: Floats, view: View) -> tuple[Floats, Floats]:
@@ -311,19 +301,6 @@ def test_tasks_without_order_contribute_nothing_and_score_zero():
     with_them, without = last(RankSVMNuclear(C=0.1), single), last(RankSVMNuclear(C=0.1), silent)
     assert with_them.objective() == pytest.approx(without.objective(), rel=1e-12)
     assert not with_them.model.users[[3, 5]].any()
-
-
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-def test_features_that_are_all_zero_are_refused(kind):
-    view = Ratings.from_triples([0, 0], [0, 1], [1, 2], item_features=kind(np.zeros((2, 3))))
-    with pytest.raises(UserError, match="item features are all zero: no function of them ranks anything"):
-        fit(RankSVMNuclear(), view)
-
-
-@pytest.mark.parametrize("C", [0.0, -1.0])
-def test_a_weight_of_the_losses_that_is_not_positive_is_refused(C):
-    with pytest.raises(UserError, match="C="):
-        RankSVMNuclear(C=C)
 
 
 def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):

@@ -1,6 +1,5 @@
 """Retargeted matrix completion against dense singular value decompositions and SciPy's isotonic regression."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -9,7 +8,6 @@ import pytest
 from solvers.completion import dense_optimum, last, slow_projection, some_ratings
 from solvers.contract import SolverContract, ratings
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank, PartialOrders
@@ -19,12 +17,7 @@ from rankbench.solvers.rmc import RMC
 
 pytestmark = pytest.mark.slow
 
-
-@pytest.fixture(autouse=True)
-def as_in_the_harness() -> Iterator[None]:
-    """As in the harness."""
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 class TestRMC(SolverContract):
@@ -123,23 +116,6 @@ def test_a_circle_of_comparisons_is_named_by_its_items():
     )
     with pytest.raises(UserError, match=r"user 4 contains a cycle: (10 < 30 < 20 < 10|30 < 20 < 10|20 < 10 < 30)"):
         fit(RMC(), train, steps=1)
-
-
-def test_an_item_against_itself_is_refused_at_the_door():
-    with pytest.raises(UserError, match="comparison 0 compares item 3 with itself"):
-        Comparisons.from_triples(np.array([0]), np.array([3]), np.array([3]))
-
-
-@pytest.mark.parametrize("settings", [{"lam": -1.0}, {"lam": 0.0}, {"eps": 0.0}, {"eps": -1.0}, {"lam": float("nan")}])
-def test_penalty_and_margin_must_be_positive(settings):
-    (name,) = settings
-    with pytest.raises(UserError, match=f"RMC: {name}="):
-        RMC(**settings)
-
-
-def test_ratings_that_are_not_numbers_are_refused_at_the_door():
-    with pytest.raises(UserError, match="rating 1 is nan: ratings must be finite"):
-        Ratings.from_triples(np.array([0, 0]), np.array([0, 1]), np.array([1.0, np.nan]))
 
 
 def test_graphs_as_levels_are_the_ratings_by_their_longest_chains():

@@ -8,7 +8,6 @@ from scipy.optimize import approx_fprime, minimize_scalar
 from solvers.contract import SolverContract
 
 from rankbench.core.contract import Floats
-from rankbench.core.errors import UserError
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
@@ -219,25 +218,6 @@ def test_who_rates_all_alike_ties_everything_and_who_rates_nothing_scores_nan():
     assert model.score(np.array([1, 1, 2]), np.array([0, 2, 1])).tolist() == [0, 0, 0]
     assert np.isnan(model.score(np.array([3, 0]), np.array([0, 3]))).all()
     assert np.isfinite(model.score(np.array([0, 0]), np.array([0, 1]))).all()
-
-
-@each_kind
-def test_any_number_of_threads_gives_the_bytes_of_one(among, halves):
-    found = [fit(RobiRank(rank=5, among=among), halves[0], steps=3, threads=threads) for threads in (1, 2, 3)]
-    assert len({model.users.tobytes() + model.items.tobytes() for model in found}) == 1
-
-
-# bad input
-
-
-def test_a_rank_above_both_sides_is_refused(ratings):
-    with pytest.raises(UserError, match="rank=16 is larger than both sides, 15 users and 12 items"):
-        next(RobiRank(rank=16).steps(ratings, np.random.default_rng(0)))
-
-
-def test_a_penalty_must_be_above_zero():
-    with pytest.raises(UserError, match="lam=0 is out of range: must be at least 1e-12"):
-        RobiRank(lam=0)
 
 
 def test_ratings_that_differ_by_rounding_alone_have_no_gain():

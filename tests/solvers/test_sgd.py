@@ -325,23 +325,10 @@ def objectives(solver: SGD, train: Comparisons, threads: int) -> list[float]:
 # bad input
 
 
-def test_a_rank_above_both_sides_is_refused(train):
-    with pytest.raises(UserError, match=r"rank=13 is larger than both sides, 12 users and 9 items: take at most 12"):
-        next(SGD(rank=13).steps(train, np.random.default_rng(0)))
-    next(SGD(rank=12).steps(train, np.random.default_rng(0)))
-
-
 @pytest.mark.parametrize("lam", [0, -1])
 def test_a_penalty_must_be_above_zero(lam):
     with pytest.raises(UserError, match=f"lam={lam} is out of range: must be at least 1e-12"):
         SGD(lam=lam)
-
-
-def test_an_item_against_itself_and_ids_out_of_range_are_refused():
-    with pytest.raises(UserError, match="comparison 0 compares item 3 with itself"):
-        Comparisons.from_triples([0], [3], [3])
-    with pytest.raises(UserError, match="item id 7 is out of range"):
-        Comparisons.from_triples([0], [7], [1], n_items=5)
 
 
 def test_nomad_without_pymetis_names_the_extra(monkeypatch, train):

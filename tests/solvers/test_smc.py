@@ -1,6 +1,5 @@
 """Standard matrix completion against dense singular value decompositions."""
 
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -8,19 +7,12 @@ import pytest
 from solvers.completion import dense_optimum, last, some_ratings
 from solvers.contract import SolverContract
 
-from rankbench.core.blas import one_blas_thread
-from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.solvers.smc import SMC
 
 pytestmark = pytest.mark.slow
 
-
-@pytest.fixture(autouse=True)
-def as_in_the_harness() -> Iterator[None]:
-    """As in the harness."""
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 class TestSMC(SolverContract):
@@ -59,9 +51,3 @@ def test_an_item_that_nobody_rated_scores_zero_or_the_users_mean():
     unseen = np.array([0, 1, 2]), np.array([3, 3, 3])
     assert last(SMC(lam=0.1), train).model.score(*unseen).tolist() == [0.0, 0.0, 0.0]
     assert last(SMC(lam=0.1, centred=True), train).model.score(*unseen).tolist() == [2.5, 5.0, 0.0]
-
-
-@pytest.mark.parametrize("lam", [0.0, -1.0])
-def test_a_penalty_must_be_positive(lam):
-    with pytest.raises(UserError, match=r"SMC: lam=.* is out of range"):
-        SMC(lam=lam)

@@ -12,7 +12,6 @@ from solvers.contract import SolverContract
 
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats
-from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.data.synthetic import Magnitudes
 from rankbench.data.views import Ratings
@@ -256,8 +255,3 @@ def test_a_wide_eps_asks_for_nothing():
     train = one_user(15)
     step = last(SVRank(eps=100.0), train)
     assert step.objective() == step.gap() == 0
-
-
-def test_a_negative_eps_is_named():
-    with pytest.raises(UserError, match="SVRank: eps=-1 is out of range: must be at least 0"):
-        SVRank(eps=-1.0)

@@ -1,12 +1,9 @@
 """Solvers that go on from another penalty's model, against their own runs from nothing."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from solvers.completion import last, some_ratings
 
-from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import GoesOn, Step
 from rankbench.core.errors import UserError
 from rankbench.data.synthetic import PartialOrders
@@ -30,12 +27,7 @@ CONVEX = {
 }
 OF_RATINGS = {"smc", "smc-centred"}
 
-
-@pytest.fixture(autouse=True)
-def as_in_the_harness() -> Iterator[None]:
-    """As in the harness."""
-    with one_blas_thread():
-        yield
+pytestmark = pytest.mark.usefixtures("as_in_the_harness")
 
 
 @pytest.fixture(scope="module")
