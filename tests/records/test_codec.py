@@ -250,6 +250,10 @@ def test_each_name_that_is_missing_is_named_unless_it_may_be(name):
         (("machine", "packages"), {"numpy": "2"}, "Expected `array`, got `object`"),
         (("machine", "packages"), [["numpy"]], "of length 2"),
         (("functions", 0, "positive"), [["war", 2]], "Expected `object`, got `array`"),
+        (("finished",), None, "Expected `str`, got `null` - at `$.finished`"),
+        (("counted",), {}, "Expected `array`, got `object` - at `$.counted`"),
+        (("functions",), [3], "Expected `object`, got `int`"),
+        (("curve", 0, "seconds"), None, "Expected `float`, got `null`"),
         (("reason",), 3, "Expected `str | null`, got `int` - at `$.reason`"),
     ],
 )

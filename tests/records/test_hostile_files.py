@@ -103,25 +103,6 @@ def test_a_date_that_is_none_is_refused(out):
     assert sum(one is None for one in found) == 1 and "its date is none" in told[0]
 
 
-def test_many_damaged_files_are_ten_lines(out):
-    for number in range(200):
-        (out / "tiny" / "cells" / f"sgd-{number:016x}.json").write_text("{")
-    code, _, told = said("status", "--out", out)
-    assert code == 0 and told.count("\n") == 10 and "191 more files cannot be read" in told
-
-
-def test_pipes_and_devices_are_no_data_and_no_models(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for words in (
-        ("recommend", tmp_path / "pipe"),
-        ("check", tmp_path / "pipe"),
-        ("data", "import", "ml-1m", "/dev/zero"),
-        ("on", tmp_path / "pipe"),
-    ):
-        code, _, told = said(*words)
-        assert code == 2 and told.count("\n") == 1, words
-
-
 def test_an_experiment_without_a_name_is_refused(tmp_path):
     (tmp_path / "...toml").write_text('title = "outside"')
     code, _, told = said("run", tmp_path / "...toml", "--out", tmp_path / "out")

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pickle
 import shutil
 import threading
 from dataclasses import replace
@@ -338,6 +339,9 @@ ANY = {
     "cut by a letter": lambda path: path.write_bytes(path.read_bytes().rstrip()[:-1]),
     "empty": holding(""),
     "no UTF-8": holding(b'{"format": "\xff\xfe"}'),
+    "utf-16": lambda path: path.write_bytes(path.read_text().encode("utf-16")),
+    "a pickle": holding(pickle.dumps({"a": 1})),
+    "a text": holding('"x"'),
     "only zeros": holding(b"\0" * 4096),
     "deep lists": holding("[" * 100_000),
     "deep tables": holding('{"a":' * 100_000),
@@ -359,6 +363,7 @@ ANY = {
 OF_CELLS = {
     "an old format": changing(lambda content: content.update(format=2)),
     "another key": changing(lambda content: content.update(key="0" * 64)),
+    "a key that is a list": changing(lambda content: content.update(key=[])),
     "no key": changing(lambda content: content.pop("key")),
     "an unknown status": changing(lambda content: content.update(status="fine")),
     "a status that is a list": changing(lambda content: content.update(status=["ok"])),
@@ -381,6 +386,10 @@ OF_PLANS = {
     "no experiment": changing(lambda content: content.pop("experiment")),
     "an experiment of no repetitions": changing(lambda content: content["experiment"].update(repetitions=0)),
     "solvers that are a text": changing(lambda content: content["experiment"].update(solvers="sgd")),
+    "an experiment that is a list": changing(lambda content: content.update(experiment=[])),
+    "names that are numbers": changing(lambda content: content["cells"].update(names=[3])),
+    "no names": changing(lambda content: content["cells"].update(names=[])),
+    "a promise that is unknown": changing(lambda content: content["cells"]["cells"][0].__setitem__(8, "maybe")),
     "cells that are a list": changing(lambda content: content.update(cells=[])),
     "a row that is too short": changing(lambda content: content["cells"]["cells"][0].__delitem__(slice(-2, None))),
     "a row of numbers that lead nowhere": changing(lambda content: content["cells"]["cells"][0].__setitem__(0, 999)),

@@ -1,7 +1,6 @@
 """The verdicts on samples: from what is stored of each solver to words, with gaps in what is known."""
 
 from itertools import combinations
-from time import process_time
 
 import numpy as np
 import pytest
@@ -313,24 +312,6 @@ def test_a_repetition_without_any_value_is_lacking():
 def test_an_infinite_value_leaves_the_mean_without_bounds():
     mean = mean_of_users(np.array([[1.0, np.inf, 2.0]]))
     assert (mean.mean, mean.low, mean.high, mean.reason) == (np.inf, -np.inf, np.inf, "a value is infinite")
-
-
-@pytest.mark.trust
-def test_all_verdicts_of_twenty_solvers_by_four_metrics_take_less_than_three_seconds():
-    rng = np.random.default_rng(0)
-    samples = {solver: several(*rng.normal(0.5, 0.1, (5, 6040))) for solver in range(20)}
-    begun = process_time()
-    for _ in range(4):
-        verdicts(samples, "higher", limits=LIMITS)
-    assert process_time() - begun < 3
-
-
-@pytest.mark.trust
-def test_a_million_users_have_verdicts_too():
-    samples = {name: several(*np.random.default_rng(seed).random((3, 10**6))) for seed, name in enumerate("ab")}
-    found = verdicts(samples, "higher", limits=LIMITS)
-    assert {one.decision.word for one in found.values()} == {EQUAL}
-    assert all(0 < one.mean.high - one.mean.low < 0.01 for one in found.values())
 
 
 def test_draws_hardly_change_where_covariances_hardly_change():
