@@ -51,3 +51,8 @@ def words(view, item):
     row = view.item_features[[int(np.flatnonzero(view.item_ids == item)[0])]]
     row = row.toarray() if hasattr(row, "toarray") else row
     return view.feature_names[np.flatnonzero(row[0])].tolist()
+
+
+def lines(rows, separator=",", header=""):
+    """Rows as text."""
+    return header + "".join(separator.join(map(str, row)) + "\n" for row in rows)

@@ -19,6 +19,8 @@ from rankbench.data.tables import json_lines
 from rankbench.data.views import layout as views_module
 from rankbench.own_data.naming import data_named
 
+pytestmark = pytest.mark.usefixtures("folders")
+
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -26,12 +28,6 @@ USERS = ["zoe", "anna", "zoe", "bob", "anna", "zoe"]
 ITEMS = [30, 7, 7, 12, 30, 12]
 RATINGS = [5.0, 3.5, 1.0, 2.0, 4.0, 2.0]
 TABLE = {"when": [1] * 6, "reviewer": USERS, "movieId": ITEMS, "stars": RATINGS}
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    """An empty cache, so that every test reads its files."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
 
 
 def as_parquet(path, table, rows=2):

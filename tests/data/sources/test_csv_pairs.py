@@ -4,39 +4,18 @@ import gzip
 
 import numpy as np
 import pytest
-from data.sources.at_hand import view_of
+from data.sources.at_hand import lines, view_of
 
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data.sources import csv_pairs
 from rankbench.data.sources.csv_pairs import OwnPairs
 
+pytestmark = pytest.mark.usefixtures("folders")
+
 ROWS = [(1, 10, 20), (1, 20, 30), (7, 30, 10)]
 TEXTS = [("anna", "b", "c"), ("anna", "c", "d"), ("bo", "d", "b")]
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "double-colon": "::"}
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    """A cache of our own."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def write(tmp_path):
-    """A function that writes a file and returns its path."""
-
-    def write(content, name="own.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write
-
-
-def lines(rows, separator=",", header=""):
-    """Rows as text."""
-    return header + "".join(separator.join(map(str, row)) + "\n" for row in rows)
 
 
 def rows_of(view):
@@ -115,25 +94,6 @@ def test_the_second_load_comes_from_the_cache(write, monkeypatch):
 # ---- what is refused ----
 
 HEAD = lines(ROWS, header="user,better,worse\n")
-BAD = {
-    "an item against itself": (HEAD + "1,20,20\n", "line 5: item 20 is compared with itself: take the row out"),
-    "a text against itself": (lines(TEXTS) + "bo,b,b\n", "line 4: item b is compared with itself"),
-    "a row cut short": (HEAD + "1,20\n", "line 5: 2 fields where 3 are needed: '1,20'"),
-    "a row of texts cut short": (lines(TEXTS) + "bo,b\n", "line 4: 2 fields where 3 are needed: 'bo,b'"),
-    "nothing is worse": (lines(TEXTS) + "bo,b,\n", "line 4: worse '' is empty"),
-    "nothing is better": (HEAD + "1,,20\n", "line 5: better '' is empty"),
-    "a first line cut short": ("1,20\n1,2,3\n", "line 1: no comma, tab, semicolon or :: cuts '1,20' into user, better"),
-    "nothing": ("", "own.csv holds no rows"),
-    "a header only": ("user,better,worse\n", "own.csv holds no rows"),
-    "Latin-1": (lines(TEXTS).encode() + "bo,größe,b\n".encode("latin-1"), "line 4: not utf-8"),
-}
-
-
-@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
-def test_a_line_that_does_not_fit_is_named(write, content, message):
-    found = refused(write(content))
-    assert "own.csv" in found
-    assert message in found
 
 
 def test_no_setting_is_advised_that_comparisons_do_not_have(write):
@@ -144,8 +104,3 @@ def test_no_setting_is_advised_that_comparisons_do_not_have(write):
 def test_ids_that_are_no_integers_are_named_where_integers_are_asked_for(write):
     assert refused(write(HEAD + "1,x,20\n"), ids="integer").endswith("line 5: better 'x' is no whole number")
     assert refused(write(HEAD + "1,20,99999999999999999999\n"), ids="integer").endswith("does not fit into 64 bits")
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    path = str(tmp_path / "none.csv")
-    assert OwnPairs(path).origin.missing() == refused(path) == f"no file {path!r}: check the path"

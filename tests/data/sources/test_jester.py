@@ -50,10 +50,8 @@ def xls(rows):
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def own(folders, monkeypatch):
     """Folders of our own, and counts that fit the small files."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(jester, "_COUNTS", {"1": Counts(5, 2, 100), "all": Counts(8, 4, 100)})
 
 
@@ -153,13 +151,6 @@ def test_what_is_missing_depends_on_the_parts(own):
 # ---- what is refused ----
 
 
-def test_a_count_that_does_not_fit_the_row_is_named(own):
-    wrong = [FIRST[0], [4.0, *FIRST[1][1:]]]
-    assert refused("jester-data-1.csv", csv(wrong)).endswith(
-        "jester-data-1.csv, line 2: holds 3 ratings but its first field says 4"
-    )
-
-
 def test_a_count_that_does_not_fit_the_row_of_a_workbook_is_named(own):
     assert refused("jester-data-1.xls", xls([FIRST[0], [4.0, *FIRST[1][1:]]])).endswith(
         "jester-data-1.xls, row 2: holds 3 ratings but its first field says 4"
@@ -168,7 +159,9 @@ def test_a_count_that_does_not_fit_the_row_of_a_workbook_is_named(own):
 
 def test_blank_lines_do_not_shift_the_line_that_is_named(own):
     wrong = csv(FIRST[:1]) + "\n\n" + csv([[4.0, *FIRST[1][1:]]])
-    assert "jester-data-1.csv, line 4: " in refused("jester-data-1.csv", wrong)
+    assert refused("jester-data-1.csv", wrong).endswith(
+        "jester-data-1.csv, line 4: holds 3 ratings but its first field says 4"
+    )
 
 
 LINE = csv(FIRST[1:])
@@ -230,11 +223,6 @@ def test_a_damaged_workbook_is_named(own, keep):
     message = refused("jester-data-1.xls", content)
     assert "jester-data-1.xls is cut, damaged or not an .xls workbook" in message
     assert message.endswith("get the file again")
-
-
-def test_a_cut_archive_is_named(own):
-    whole = zipped({"jester-data-1.csv": csv(FIRST)})
-    assert "jester_dataset_1_1.zip is cut or damaged" in refused("jester_dataset_1_1.zip", whole[:-30])
 
 
 def test_without_the_reader_of_workbooks_the_command_that_brings_it_is_named(own, monkeypatch):

@@ -17,10 +17,8 @@ ROWS = (
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def own(folders, monkeypatch):
     """Folders of our own, and counts that fit the small files."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(llmfao, "_ROWS", 4)
     monkeypatch.setattr(llmfao, "_TIES", 1)
 

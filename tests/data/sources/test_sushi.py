@@ -20,10 +20,8 @@ ORDER_B = "100 1\n0 10 58 4 3 44 87 60 67 1 12 74\n0 10 99 98 97 96 95 94 93 92 
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def own(folders, monkeypatch):
     """Folders of our own, and counts that fit the small files."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sushi, "_PEOPLE", 2)
     counts = {"a": Counts(20, 2, 10), "b": Counts(20, 2, 20), "scores": Counts(3, 2, 3)}
     monkeypatch.setattr(sushi, "_COUNTS", counts)

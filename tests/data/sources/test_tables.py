@@ -374,14 +374,6 @@ def test_a_mistake_in_an_archive_is_named_as_well(write, mistake):
     assert_refused(write(whole.getvalue(), "all.zip", "a/rows.csv"), layout, message)
 
 
-def test_a_line_far_down_is_named(write):
-    rows = [f"{user},{item},3\n" for user in range(100) for item in range(1_000)]
-    rows[77_776] = "77,776,33\n"
-    assert_refused(
-        write("".join(rows)), Layout(scale=(1, 5)), "line 77777: rating 33 is out of range: must be from 1 to 5"
-    )
-
-
 # ---- what is damaged ----
 
 LONG = b"".join(b"%d,%d,3\n" % (row, row % 7) for row in range(30_000))

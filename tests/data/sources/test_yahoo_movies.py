@@ -27,10 +27,8 @@ FILES = {
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def own(folders, monkeypatch):
     """Folders of our own, and counts that fit the small files."""
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     counts(monkeypatch, Counts(4, 2, 3), Counts(1, 1, 1))
 
 
@@ -118,8 +116,6 @@ BAD = {
         {"scale": "5"},
         "rating 6 is out of range: must be from 1 to 5",
     ),
-    "a movie that overflows": ("2\t99999999999999999999\t13\t5\n", {}, "does not fit into 64 bits"),
-    "a user that is none": ("x\t1800030906\t13\t5\n", {}, "user 'x' is no whole number"),
 }
 
 
