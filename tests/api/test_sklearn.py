@@ -8,11 +8,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import make_regression
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KernelCenterer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankbench.core.errors import UserError
@@ -62,25 +60,6 @@ def test_new_samples_score_as_items_that_the_solver_knew_of_but_that_nobody_rate
     model = fit(solver, as_one_user(X, y, new), steps=steps)
     expected = model.score(np.zeros(20, np.int32), np.arange(60, 80))
     np.testing.assert_allclose(shell.fit(X, y).predict(new), expected, rtol=1e-10, atol=1e-10)
-
-
-def test_mprank_is_ridge_with_an_intercept(problem):
-    X, y, new = problem
-    ridge = Ridge(alpha=60 / (2 * 3.0)).fit(X, y)
-    np.testing.assert_allclose(MPRank(C=3.0).fit(X, y).predict(new), ridge.predict(new), rtol=1e-9)
-
-
-def test_mprank_with_a_gaussian_kernel_is_centred_kernel_ridge(problem):
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    X, y, new = problem
-    centre = KernelCenterer().fit(rbf_kernel(X, gamma=1 / 8))
-    ridge = KernelRidge(alpha=60 / (2 * 3.0), kernel="precomputed").fit(
-        centre.transform(rbf_kernel(X, gamma=1 / 8)), y - y.mean()
-    )
-    expected = ridge.predict(centre.transform(rbf_kernel(new, X, gamma=1 / 8))) + y.mean()
-    ours = MPRank(C=3.0, kernel="gaussian", width=2.0).fit(X, y).predict(new)
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("estimator", [MPRank(), MPRank(kernel="gaussian"), RankBoost(n_rounds=5)])

@@ -636,15 +636,6 @@ def test_ratings_that_are_all_alike_stop_nothing(tmp_path):
     assert len(shown(run)) == 4
 
 
-def test_what_diverged_is_shown_and_its_values_count_for_nothing(tmp_path):
-    selection = Selection(solvers=(with_solver(tmp_path, "yield Step(ItemScores(np.full(train.n_items, np.nan)))"),))
-    run = ran(tmp_path, TINY, selection)
-    assert [entry.status for entry in run.study().entries] == ["diverged"] * 2
-    assert shown(run) == ["diverged"]
-    (group,) = run.study().groups
-    assert group.good == () and group.values("ndcg@5") == []
-
-
 def test_what_diverged_and_came_back_is_well(tmp_path):
     nan, fine = "np.full(train.n_items, np.nan)", "np.ones(train.n_items)"
     assert alone(tmp_path, f"yield Step(ItemScores({nan}))", f"yield Step(ItemScores({fine}))").status == "ok"
@@ -683,31 +674,6 @@ def test_whatever_an_exception_says_is_stored(tmp_path, text):
     assert result.status == "failed" and result.reason.startswith("ValueError: boom ")
     back = store_in(tmp_path).load(result.cell)
     assert (back.status, back.reason, back.trace) == (result.status, result.reason, result.trace)
-
-
-def test_a_part_of_the_data_that_is_broken_leaves_the_others_running(tmp_path):
-    (tmp_path / "own.py").write_text(BROKEN)
-    broken = f"{tmp_path / 'own.py'}:Own"
-    run = ran(tmp_path, tiny(data=(broken, *TINY.data)), ONCE)
-    assert [result.status for result in results_of(run)] == ["ok"] * 2
-    (skip,) = run.study().skips
-    assert skip.failed and skip.data.written == broken and "cannot be read: RuntimeError: gone" in skip.reason
-    with pytest.raises(UserError, match="RuntimeError: gone"):
-        ran(tmp_path, tiny(data=(broken,)))
-
-
-BROKEN = """
-from dataclasses import dataclass
-from typing import ClassVar
-from rankbench import Generated
-
-@dataclass(frozen=True)
-class Own:
-    version: ClassVar = 1
-    origin = Generated("nothing")
-    def view(self, rng):
-        raise RuntimeError("gone")
-"""
 
 
 def test_a_solver_whose_file_is_edited_meanwhile_is_said_so(tmp_path):
@@ -760,23 +726,6 @@ def test_ctrl_c_before_the_first_cell_is_one_line_too(tmp_path, started):
 
     errors = interrupted([*command, "-s", with_solver(tmp_path, "time.sleep(60)")], planned)
     assert errors.count("\n") == 1 and errors.startswith("rankbench: stopped; finished cells kept: 0; resume with:")
-
-
-def test_the_plan_records_what_the_report_needs(tmp_path):
-    ran(tmp_path, selection=Selection(solvers=("sgd",)))
-    ran(tmp_path, selection=Selection(solvers=("global",)))
-    (stored,) = store_in(tmp_path).plans()
-    assert len(stored.planned) == 4
-    ran(tmp_path, tiny(every=2), Selection(solvers=("sgd",)))
-    (stored,) = store_in(tmp_path).plans()
-    assert len(stored.planned) == 2
-
-
-def test_another_title_is_no_other_experiment(tmp_path):
-    ran(tmp_path, selection=Selection(solvers=("sgd",)))
-    ran(tmp_path, tiny(title="Another title"), Selection(solvers=("global",)))
-    (stored,) = store_in(tmp_path).plans()
-    assert len(stored.planned) == 4 and stored.experiment.title == "Another title"
 
 
 @pytest.mark.trust
@@ -860,22 +809,6 @@ def test_two_drivers_on_one_folder_run_each_cell_once_and_both_show_all(tmp_path
     assert trainings(tmp_path) == 6
     assert len(stamps(tmp_path)) == 6
     assert leftovers(tmp_path / "out") == []
-
-
-@pytest.mark.trust
-def test_when_one_of_two_drivers_is_killed_the_other_finishes_everything(tmp_path):
-    solver = noting(tmp_path)
-
-    doomed = driver(tmp_path, solver, slow=True)
-    until(lambda: trainings(tmp_path) == 1)
-    other = driver(tmp_path, solver)
-    until(lambda: trainings(tmp_path) == 1 + 5)
-    os.kill(doomed.pid, signal.SIGKILL)
-    code, said = ended(other)
-    ended(doomed)
-    assert code == 0 and shows_all(said), said
-    assert trainings(tmp_path) == 7  # the one that was under way is run again
-    assert len(stamps(tmp_path)) == 6
 
 
 def test_of_drivers_that_join_one_is_killed_one_leaves_and_one_stays_for_the_last_cell(tmp_path):

@@ -7,7 +7,6 @@ from rankbench.kernels.methods import entries
 from rankbench.kernels.methods.margins import losses
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.methods.rotation import TaskRows
-from rankbench.kernels.shared.arena import Scratch
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
 INDPTR, IDS, VALUES = np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.array([1.0, 2.0, 3.0])
@@ -93,8 +92,3 @@ def test_arrays_are_taken_without_a_copy():
 def test_none_in_place_of_rows_is_refused():
     with pytest.raises(TypeError, match="ComparisonRows"):
         losses(loss=0, comparisons=None, users=np.ones((1, 4)), items=np.ones((1, 4)), out=np.zeros(1), threads=1)
-
-
-def test_scratch_memory_that_no_machine_has_is_a_memory_error():
-    with pytest.raises(MemoryError):
-        Scratch(2**60, 2)

@@ -219,20 +219,6 @@ def test_a_validation_that_one_part_does_not_suit_leaves_the_others_running():
     assert skip.failed and "the training part of n-per-user" in skip.reason
 
 
-def with_two_solvers(folder, *lines):
-    """The names of two solvers of the same file name in two folders; the second goes on with these lines."""
-    for name in ("a", "b"):
-        (folder / name).mkdir()
-    return with_solver(folder / "a"), with_solver(folder / "b", *lines)
-
-
-def test_a_users_own_solver_is_known_by_its_content_wherever_it_lies(tmp_path):
-    names = with_two_solvers(tmp_path)
-    found = [plan(TINY, Selection(solvers=(f"{name}[mode=x]",), repetitions=1)).cells for name in names]
-    assert [cell.key for cell in found[0]] == [cell.key for cell in found[1]]
-    assert [cells[0].solver_text for cells in found] == [f"{name}[mode=x]" for name in names]
-
-
 def test_a_users_own_solver_that_was_edited_is_another(tmp_path):
     selection = Selection(solvers=(with_solver(tmp_path),), repetitions=1)
     (before,) = plan(TINY, selection).cells
@@ -241,15 +227,6 @@ def test_a_users_own_solver_that_was_edited_is_another(tmp_path):
     assert after.key != before.key and after.solver.identity != before.solver.identity
     assert after.slot == before.slot and after.edition != before.edition
     assert after.solver.written == before.solver.written and after.stream_name == before.stream_name == "mine.py:Mine"
-
-
-def test_two_files_of_one_name_are_two_solvers_and_both_are_shown(tmp_path):
-    names = with_two_solvers(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
-    found = prepared(tmp_path / "out", TINY, Selection(solvers=names)).study()
-    assert len({entry.cell.key for entry in found.entries}) == len(found.entries) == 4
-    assert [(group.solver.written, len(group.entries)) for group in found.groups] == [(name, 2) for name in names]
-    shown = [" ".join(line) for line in sheet(found).lines]
-    assert len(shown) == len(set(shown)) == 2
 
 
 def test_a_cell_can_be_stored_and_read_again():
@@ -279,15 +256,6 @@ def own_data(tmp_path, folder, text=SOURCE):
     return str(tmp_path / folder / "own.py") + ":Own"
 
 
-def test_a_users_own_data_set_is_known_by_its_content_wherever_it_lies(tmp_path):
-    experiment = tiny(splits=("entries[test=0.5]",), repetitions=1)
-    names = [own_data(tmp_path, folder) for folder in "ab"]
-    first, second = (plan(experiment, Selection(data=(name,))).cells for name in names)
-    assert [cell.key for cell in first] == [cell.key for cell in second]
-    assert [cells[0].place.data.written for cells in (first, second)] == names
-    assert first[0].place.data.setting("value") == 3.0 and first[0].place.data.identity.endswith(".py:Own[value=3]")
-
-
 def test_a_users_own_data_set_that_was_edited_is_another(tmp_path):
     experiment = tiny(splits=("entries[test=0.5]",), repetitions=1)
     names = own_data(tmp_path, "a"), own_data(tmp_path, "b", SOURCE.replace("4.0", "5.0"))
@@ -297,46 +265,6 @@ def test_a_users_own_data_set_that_was_edited_is_another(tmp_path):
     found = prepared(tmp_path / "out", experiment, Selection(data=names, solvers=("sgd",))).study()
     assert [group.data.written for group in found.groups] == list(names)
     assert len({line[0] for line in sheet(found).lines}) == 2
-
-
-def test_a_file_of_ratings_is_known_by_its_content(tmp_path):
-    rows = "".join(f"{user},{item},{(user + item) % 5}\n" for user in range(6) for item in range(6))
-    files = {"a/rows.csv": rows, "b/rows.csv": rows, "c/rows.csv": rows.replace("0,5,0", "0,5,3")}
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir()
-        path.write_text("user,item,value\n" + text)
-    experiment = tiny(splits=("entries[test=0.5]",), repetitions=1)
-    cells = [plan(experiment, Selection(data=(f"csv:{tmp_path / name}",))).cells for name in files]
-    same, again, edited = [{cell.key for cell in found} for found in cells]
-    assert same == again and not same & edited
-    assert cells[0][0].place.data.written == f"csv:{tmp_path / 'a/rows.csv'}"
-
-
-METRIC = """
-from dataclasses import dataclass
-from typing import ClassVar
-import numpy as np
-
-@dataclass(frozen=True)
-class Own:
-    version: ClassVar = 1
-    definition: ClassVar = "a number of no meaning"
-    better: ClassVar = "higher"
-    limits: ClassVar = (-100.0, 100.0)
-    def of_user(self, scores, ratings):
-        return float(np.mean(scores))
-"""
-
-
-def test_a_users_own_metric_is_known_by_its_content(tmp_path):
-    found = []
-    for folder, text in (("a", METRIC), ("b", METRIC), ("c", METRIC.replace("np.mean", "np.max"))):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "own.py").write_text(text)
-        found.append(set(keys(tiny(metrics=(f"{tmp_path / folder / 'own.py'}:Own",)))))
-    same, again, edited = found
-    assert same == again and not same & edited
 
 
 @pytest.mark.parametrize(

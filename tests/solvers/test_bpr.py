@@ -4,7 +4,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from scipy.stats import chisquare
 from solvers.contract import SolverContract
 
@@ -233,22 +232,6 @@ def test_who_has_every_item_or_no_positive_ties_them_all_and_who_has_no_rating_s
 
 
 # updates
-
-
-def test_an_update_goes_down_the_gradient():
-    view = Ratings.from_triples([0], [0], [1.0], 1, 2)  # one positive, and one item that can be its negative
-    steps = BPR(rank=2, lam=0.3, step=1e-3).steps(view, np.random.default_rng(3))
-    model = next(steps).model
-    before = np.vstack([model.users, model.items])
-
-    def loss(flat):
-        u, v, w = flat.reshape(3, 2)
-        return np.logaddexp(0, -u @ (v - w)) + 0.15 * np.square(flat).sum()
-
-    gradient = approx_fprime(before.ravel(), loss, 1e-7).reshape(3, 2)
-    model = next(steps).model
-    moved = (before - np.vstack([model.users, model.items])) / 1e-3
-    np.testing.assert_allclose(moved, gradient, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

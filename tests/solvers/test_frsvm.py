@@ -227,10 +227,6 @@ def test_a_task_without_a_pair_changes_nothing():
     assert one[2] == pytest.approx(other[2], rel=1e-9)
 
 
-def test_its_description_says_how_such_a_task_is_scored():
-    assert "without a pair" in FRSVM.__doc__ and "v = 0" in FRSVM.__doc__
-
-
 def test_items_in_no_pair_score_nan_without_features():
     with one_blas_thread():
         *_, last = islice(FRSVM(rank=2, features="none").steps(lonely(), np.random.default_rng(0)), 3)

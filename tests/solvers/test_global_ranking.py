@@ -128,13 +128,6 @@ def test_the_objective_falls_where_a_whole_newton_step_would_overshoot(seed):
 
 
 @each_loss
-def test_the_solution_is_stationary(train, loss):
-    scores = ranked(GlobalRanking(0.3, loss), train)
-    slope = approx_fprime(scores, objective, 1e-7, train, loss, 0.3)
-    assert np.abs(slope).max() < 1e-4
-
-
-@each_loss
 def test_a_comparison_made_twice_counts_twice(train, loss):
     twice = Comparisons.from_triples(*(np.tile(x, 2) for x in (train.users, train.better, train.worse)))
     once, doubled = (ranked(GlobalRanking(lam, loss), view) for lam, view in ((30, train), (60, twice)))
