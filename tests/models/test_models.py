@@ -331,6 +331,8 @@ BAD_FILES = {
     "nothing": lambda path: path.write_bytes(b""),
     "other arrays": lambda path: np.savez(path, scores=np.ones(3)),
     "another kind": lambda path: np.savez(path, kind="Ratings", scores=np.ones(3)),
+    "a kind that is a number": lambda path: np.savez(path, kind=3, scores=np.ones(3)),
+    "a kind of two names": lambda path: np.savez(path, kind=["ItemScores", "Factors"], scores=np.ones(3)),
     "a model's name and no arrays": lambda path: np.savez(path, kind="Factors"),
     "half a model": lambda path: np.savez(path, kind="Factors", users=np.ones((2, 2))),
     "a pickle": lambda path: np.savez(path, kind="ItemScores", scores=np.array([{}])),
@@ -405,6 +407,10 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
         "UserWeights, sparse", "features.shape", _put([5, 10**12]), "weights has the shape 3 x 4: it must be any x 1000"
     ),
     "of negative columns": ("UserWeights, sparse", "features.shape", _put([5, -4]), "features is not a valid sparse"),
+    "a huge shape": ("UserWeights, sparse", "features.shape", _put([2**62, 2**62]), "features is not a valid sparse"),
+    "rows of fractions": (
+        "UserWeights, sparse", "features.indptr", _as(float), "features.indptr holds float64: it must hold integers"
+    ),
     "a shape of three": ("UserWeights, sparse", "features.shape", _put([5, 4, 1]), "features.shape has 3 numbers"),
     "a shape of fractions": ("UserWeights, sparse", "features.shape", _put([5.0, 4.5]), "features.shape holds float64"),
     "a matrix that is not square": ("KernelScores", "gram", lambda a: a[:, :3], "gram has the shape 5 x 3"),
@@ -429,6 +435,7 @@ CRAFTED = {  # of which model, which array, how changed, and what is said of it
     "an expansion's pointers": ("KernelExpansion", "indptr", _at(1, 3), "indptr decreases after row 1"),
     "an unknown kernel": ("KernelExpansion", "kernel", _put("cubic"), "unknown kernel 'cubic'"),
     "no width": ("KernelExpansion", "width", _put(0.0), "width=0.0 is out of range: must be above 0"),
+    "a width of words": ("KernelExpansion", "width", _put("wide"), "width=wide is out of range: must be above 0"),
     "NaN for a width": ("KernelExpansion", "width", _put(np.nan), "width=nan is out of range: must be above 0"),
     "no degree": ("KernelExpansion", "degree", _put(0), "degree=0 is out of range: must be at least 1"),
     "half a degree": ("KernelExpansion", "degree", _put(1.5), "degree=1.5 is out of range: must be at least 1"),
