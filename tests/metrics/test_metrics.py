@@ -112,29 +112,6 @@ def test_ndcg_of_half_stars_is_that_of_scikit_learn(columns, k):
     assert measure(f"ndcg@{k}", truth, scores) == pytest.approx(ndcg_score([2**truth - 1], [scores], k=k), abs=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [1, 3, 10])
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        *(("ndcg", "ndcg_burges"), ("ndcg-linear", "ndcg"), ("precision", "precision")),
-        *(("recall", "recall"), ("mrr", "mrr"), ("map", "map")),
-    ],
-)
-def test_place_metrics_are_those_of_ranx(monkeypatch, crowd, ours, theirs, k):
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than all tests of this file
-    ranx = pytest.importorskip("ranx")
-    test, model = crowd
-    graded = ours.startswith("ndcg")
-    ours, theirs = f"{ours}@{k}", f"{theirs}@{k}" + ("" if graded else "-l4")
-    truth = by_user(test, test.values.astype(int))
-    run = ranx.Run(by_user(test, model.score(test.users, test.items)))
-    ranx.evaluate(ranx.Qrels(truth), run, theirs)
-    for user, found in enumerate(per_user(model, test, [ours])[ours]):
-        if not np.isnan(found) and (not ours.startswith("precision") or len(truth[f"u{user}"]) >= k):
-            assert found == pytest.approx(run.scores[theirs][f"u{user}"], abs=1e-12)
-
-
 TREC_EVAL = {
     "ndcg-linear@{}": "ndcg_cut_{}",
     "precision@{}": "P_{}",
@@ -195,12 +172,6 @@ def test_misranking_is_that_of_a_double_loop_with_ties_wrong(columns):
     truth, scores = columns
     expected = (scores[:, None] <= scores)[truth[:, None] > truth].mean()
     assert measure("misranking", truth, scores) == pytest.approx(expected, abs=1e-12)
-
-
-@patient
-@given(rows(truths=st.integers(0, 1)))
-def test_pairwise_error_of_a_binary_truth_is_what_the_area_under_the_curve_lacks(columns):
-    assert measure("pairwise-error", *columns) == pytest.approx(1 - roc_auc_score(*columns), abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [5, 15, 16, 17, 33, 72, 73, 144, 145, 1000])

@@ -332,12 +332,6 @@ def test_the_objective_is_the_sum_over_positives_and_negatives_kept_from_the_sta
         assert step.objective() == pytest.approx(losses + 0.25 * size, rel=1e-12)
 
 
-def test_its_objective_comes_down(ratings):
-    steps = BPR(rank=3).steps(ratings, np.random.default_rng(0))
-    objectives = [next(steps).objective() for _ in range(21)]
-    assert objectives[20] < objectives[5] < objectives[0]
-
-
 @pytest.mark.trust
 @pytest.mark.parametrize(("least", "how"), [(None, "uniform"), (5.0, "uniform"), (5.0, "popular"), (5.0, "warp")])
 def test_it_recommends_what_users_would_choose(ratings, least, how):

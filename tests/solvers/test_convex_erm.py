@@ -1,11 +1,9 @@
-"""Convex risk minimisation compared with clarabel, a dense NumPy solver, and its certificate."""
+"""Convex risk minimisation compared with a dense NumPy solver, and its certificate."""
 
 from itertools import islice
 
-import clarabel
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from solvers.contract import SolverContract
 
 from rankbench.core.contract import Floats, Step
@@ -62,76 +60,7 @@ def radius_of(train: Comparisons, lam: float) -> float:
     return float(np.sqrt(lam * len(np.unique(train.users)) * len(np.unique([train.better, train.worse]))))
 
 
-# somebody else's optimum
-
-
-def differences(train: Comparisons, n: int) -> Floats:
-    """A row per comparison that takes the margin out of the triangle of [[A, X], [X^T, B]], column by column.
-
-    clarabel scales what lies beside the diagonal by the root of 2.
-    """
-    rows = np.zeros((len(train), n * (n + 1) // 2))
-    for row, (user, better, worse) in enumerate(zip(train.users, train.better, train.worse, strict=True)):
-        for item, sign in ((better, 1.0), (worse, -1.0)):
-            column = train.n_users + item
-            rows[row, column * (column + 1) // 2 + user] = sign / np.sqrt(2)
-    return rows
-
-
-def by_cones(train: Comparisons, lam: float, loss: str) -> float:
-    """The optimum by clarabel: |X|_* <= radius is trace(A) + trace(B) <= 2 radius for a semidefinite whole.
-
-    Squared hinge: min sum h^2 over h >= 1 - m, h >= 0. Logistic: t >= log(1 + e^-m) is e^(-m - t) + e^-t <= 1.
-    """
-    n = train.n_users + train.n_items
-    width, m = n * (n + 1) // 2, len(train)
-    margins = sp.csc_array(differences(train, n))
-    diagonal = np.zeros((1, width))
-    diagonal[0, [k * (k + 3) // 2 for k in range(n)]] = 1.0
-    extra = m if loss == "squared-hinge" else 3 * m
-    none, unit = sp.csc_array((width, extra)), sp.eye_array(m, format="csc")
-    blocks = [sp.hstack([-sp.eye_array(width), none]), sp.hstack([diagonal, sp.csc_array((1, extra))])]
-    cones = [clarabel.PSDTriangleConeT(n), clarabel.NonnegativeConeT(1)]
-    bounds = [np.zeros(width), [2 * radius_of(train, lam)]]
-    quadratic, linear = np.zeros(width + extra), np.zeros(width + extra)
-    if loss == "squared-hinge":
-        quadratic[width:] = 2.0
-        blocks += [sp.hstack([-margins, -unit]), sp.hstack([sp.csc_array((m, width)), -unit])]
-        cones += [clarabel.NonnegativeConeT(2 * m)]
-        bounds += [-np.ones(m), np.zeros(m)]
-    else:  # columns: t, e^(-m - t), e^-t, each a block of m
-        linear[width : width + m] = 1.0
-        blocks += [sp.hstack([sp.csc_array((m, width + m)), unit, unit])]
-        cones += [clarabel.NonnegativeConeT(m)]
-        bounds += [np.ones(m)]
-        for row in range(m):
-            for part, margin in ((1, margins[[row]]), (2, sp.csc_array((1, width)))):
-                pick = sp.csc_array(([1.0], ([0], [row])), (1, m))
-                nought = sp.csc_array((1, m))
-                power = part == 1
-                blocks += [
-                    sp.hstack([margin, pick, nought, nought]),
-                    sp.csc_array((1, width + extra)),
-                    sp.hstack([sp.csc_array((1, width)), nought, *((-pick, nought) if power else (nought, -pick))]),
-                ]
-                cones += [clarabel.ExponentialConeT()]
-                bounds += [np.array([0.0, 1.0, 0.0])]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    solver = clarabel.DefaultSolver(
-        sp.csc_matrix(sp.diags_array(quadratic)), linear, sp.csc_matrix(sp.vstack(blocks)),
-        np.concatenate(bounds), cones, settings,
-    )  # fmt: skip
-    return float(solver.solve().obj_val)
-
-
-@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
-@pytest.mark.parametrize("lam", [0.05, 1.0, 6.0])
-def test_the_objective_is_that_of_a_semidefinite_programme(train, loss, lam):
-    step = last(ConvexERM(lam, loss), train)
-    expected = by_cones(train, lam, loss)
-    assert step.objective() == pytest.approx(expected, rel=1e-6, abs=1e-7)
+# another method's optimum
 
 
 def by_dense_projections(train: Comparisons, lam: float, loss: str, iterations: int = 4000) -> float:
@@ -162,7 +91,7 @@ def by_dense_projections(train: Comparisons, lam: float, loss: str, iterations: 
 
 
 @each_loss
-@pytest.mark.parametrize("lam", [0.1, 2.0])
+@pytest.mark.parametrize("lam", [0.05, 6.0])
 def test_the_objective_is_that_of_a_dense_solver(loss, lam):
     train = BTL(users=16, items=12, comparisons=20).view(np.random.default_rng(2))
     expected = by_dense_projections(train, lam, loss)

@@ -163,42 +163,6 @@ def test_objective_and_gap_are_the_formulas_at_every_step(train):
         assert step.objective() - least <= step.gap() + 1e-10 * least
 
 
-def least_by_cones(view: View, C: float) -> float:
-    """The least objective by Clarabel: |W|_* is the least half trace of a semidefinite matrix with W as a corner."""
-    clarabel = pytest.importorskip("clarabel")
-    d, n = dense(view).shape[1], view.n_users
-    rows, users = hinges(np.zeros((d, n)), view)[1], pairs_of(view).users
-    upper = [(row, column) for column in range(d + n) for row in range(column + 1)]
-    scale = np.array([1.0 if row == column else np.sqrt(0.5) for row, column in upper])
-    corner = {place: number for number, place in enumerate(upper)}
-    margins = np.zeros((len(users), len(upper)))
-    for feature in range(d):
-        places = [corner[feature, d + user] for user in users]
-        margins[np.arange(len(users)), places] = rows[:, feature] * scale[places]
-    slack = np.eye(len(users))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    trace = np.array([0.5 if row == column else 0.0 for row, column in upper])
-    found = clarabel.DefaultSolver(
-        scipy.sparse.block_diag([scipy.sparse.csc_array((len(upper),) * 2), 2 * C * slack], format="csc"),
-        np.concatenate([trace, np.zeros(len(users))]),
-        scipy.sparse.csc_array(np.vstack([-np.hstack([margins, slack]), -np.eye(len(upper), len(upper) + len(users))])),
-        np.concatenate([-np.ones(len(users)), np.zeros(len(upper))]),
-        [clarabel.NonnegativeConeT(len(users)), clarabel.PSDTriangleConeT(d + n)],
-        settings,
-    )
-    return float(found.solve().obj_val)
-
-
-@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
-def test_the_objective_is_that_of_a_cone_solver(C):
-    made = FeatureLowRank(users=5, items=12, features=3, rank=2, per_user=7, noise=0.5)
-    view = made.view(np.random.default_rng(4))
-    step = last(RankSVMNuclear(C=C), view)
-    assert step.objective() == pytest.approx(least_by_cones(view, C), rel=1e-6)
-    assert step.gap() <= 1e-8 * step.objective()
-
-
 @pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
