@@ -181,17 +181,6 @@ def test_mf_solves_the_normal_equations(centre, inner, data):
     np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("centre", ["user", "none"])
-def test_mf_with_biases_solves_for_bias_and_vector_together(centre, data):
-    one = of_users(data, [3])
-    values = one.values - one.values.mean() if centre == "user" else one.values
-    solver = MF(rank=3, lam=0.7, biases=0.2, centre=centre)
-    model = model_at(solver, data, 2)
-    vectors = np.column_stack([model.items[one.items, :3], np.ones(len(one))])
-    expected = ridge(vectors, values - model.items[one.items, 4], [0.7] * 3 + [0.2])
-    np.testing.assert_allclose(solver.fold_in(model, one).users[0], [*expected, 1.0], rtol=1e-10)
-
-
 def test_imc_with_fitted_constants_solves_for_constant_and_weights_together(data):
     one, solver = of_users(data, [3]), IMC(rank=3, lam=0.7, centre="fitted")
     model = model_at(solver, data, 2)
@@ -462,13 +451,6 @@ def test_a_model_that_does_not_say_what_a_vector_costs_folds_nobody_in(data):
     older = replace(model_at(LCR(rank=2), data, 2), anchors=None)
     with pytest.raises(UserError, match="does not say where its anchors are, as older ones do not; fit it again"):
         LCR(rank=2).fold_in(older, data)
-
-
-def test_cofirank_solves_the_normal_equations_of_its_least_squares(data):
-    solver, one = CofiRank(rank=3, lam=0.7, loss="regression"), of_users(data, [3])
-    model = model_at(solver, data, 2)
-    expected = ridge(model.items[one.items], one.values, [0.7] * 3)
-    np.testing.assert_allclose(solver.fold_in(model, one).users[0], expected, rtol=1e-6)
 
 
 def test_a_new_user_of_cofirank_with_one_rating_ties_all_items(data):

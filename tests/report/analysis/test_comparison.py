@@ -9,9 +9,7 @@ import pytest
 from helpers import MACHINE, around, made_up, prepared, silent, tiny
 
 from rankbench.cli import main
-from rankbench.core.errors import UserError
 from rankbench.records.cells import Selection
-from rankbench.records.results import Counted
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.comparison import COLUMNS, _counted, between, sheet_of, to_csv, within
 from rankbench.report.study import study
@@ -98,20 +96,6 @@ def test_two_folders_are_compared_solver_by_solver(tmp_path):
     }  # fmt: skip
 
 
-def test_runs_without_a_common_split_are_refused(tmp_path):
-    one, other = kept(tmp_path / "one"), kept(tmp_path / "other", seed=1)
-    with pytest.raises(UserError, match=r"no split in common: their seeds are 0 and 1"):
-        between(one, other, ("one", "other"))
-
-
-def test_runs_with_other_users_are_refused(tmp_path):
-    one = kept(tmp_path / "one")
-    fewer = {name: {"counted": (Counted(19, 0), Counted(19, 0))} for name in VALUES}
-    other = kept(tmp_path / "other", arrays=lambda cell, value: around(cell, value, users=19), changes=fewer)
-    with pytest.raises(UserError, match="values of 19 and 20 users"):
-        between(one, other, ("one", "other"))
-
-
 def test_a_difference_of_nothing_has_no_minus(tmp_path):
     one = replace(within(kept(tmp_path))[0], difference=-0.0, low=-0.00001, high=-0.0)
     shown = sheet_of([replace(one, p=0.0004)]).lines[0]
@@ -156,8 +140,6 @@ def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("a", "b", "c"), "'a' is no folder and no archive"),
-        (("nothing-here",), "nothing-here"),
         (("one", "empty"), "no experiment in common"),
         (("bare", "bare"), "nothing to compare"),
     ],
