@@ -85,6 +85,12 @@ CONTROLS = {
     f"{name} {where}": (GOOD + row.format(letter), "line 5: ")
     for name, letter in {"NUL": "\0", "escape": "\x1b", "delete": "\x7f", "backspace": "\b", "C1": "\x9b"}.items()
     for where, row in {"in an id": "9,1{}0,4\n", "in a rating": "9,10,{}4\n", "in text": "x,y{},4\n"}.items()
+} | {
+    f"{name} where nothing is read": (
+        f"user,item,rating,x\n1,10,4.5,y\n9,10,4,a{letter}b\n",
+        "line 3: control character",
+    )
+    for name, letter in {"NUL": "\0", "escape": "\x1b", "C1": "\x85"}.items()
 }
 QUOTES = {
     "a quote not closed": (GOOD + '"9,10,4\n', "line 5: "),
