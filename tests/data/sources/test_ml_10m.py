@@ -56,6 +56,13 @@ def test_what_does_not_fit_is_named_within_the_archive(tiny, ratings, movies, me
     assert f"{tiny}/ml-10m.zip/ml-10M100K/" in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_cut_archive_is_named(tiny):
+    path = tiny / "ml-10m.zip"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(UserError, match=r"ml-10m\.zip is cut or damaged .*: get the file again"):
+        view_of(MovieLens10M())
+
+
 def test_other_counts_than_the_published_ones_are_refused(tiny, monkeypatch):
     monkeypatch.setattr(ml_10m.MovieLens10M, "counts", Counts(10_000_054, 69_878, 10_677))
     with pytest.raises(UserError, match="ml-10m holds 2 users, 3 items, 3 ratings where 69,878 users, 10,677 items"):
