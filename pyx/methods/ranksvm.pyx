@@ -27,7 +27,8 @@ cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
     _HALVINGS = 40
 
-cdef double _ROUNDING = 1e-14  # of the terms of a sum
+cdef double _ROUNDING = 1e-14  # of the terms of a sum: an objective that rises by less is level
+cdef double _HIDDEN = 1e-15  # likewise: an objective that falls by less may not fall at all
 
 cdef struct FeatureView:
     # A row of features per item, dense (indptr = NULL) or sparse.
@@ -327,36 +328,38 @@ cdef void _conjugate_gradients(
 cdef double _line_search(const Problem *problem, double objective, double squared, Memory *memory) noexcept nogil:
     """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough; 0 if none does.
 
-    Or that leaves it level and halves the gap, so the squared gradient: where C is large, the gap is still far from
-    zero when the last digits of the objective no longer show that it falls. Trials need no features otherwise: the
-    scores move along a line, and the size of the weights is a parabola.
+    Where rounding errors hide how much it falls, the step has to halve the gap instead, so the squared gradient: where
+    C is large, the gap is still far from zero then. So the steps end. Other trials need no features: the scores move
+    along a line, and the size of the weights is a parabola.
     """
     cdef Memory own = memory[0]
     cdef Py_ssize_t _halving, i, padded = problem.padded
     cdef double along = dot(own.weights, own.direction, padded), promised = dot(own.gradient, own.direction, padded)
     cdef double size = dot(own.weights, own.weights, padded), own_size = dot(own.direction, own.direction, padded)
-    cdef double length = 1.0, found, level = objective
+    cdef double length = 1.0, found, terms = objective
     for i in range(problem.task.n):
-        level += problem.C * own.degree[i] * own.scores[i] * own.scores[i]
-    level = objective + _ROUNDING * level  # the squares of an active pair's scores are terms of the loss
+        terms += problem.C * own.degree[i] * own.scores[i] * own.scores[i]  # squares of an active pair's scores
     _forward(problem, own.direction, own.moves)
     for _halving in range(_HALVINGS):
         for i in range(problem.task.n):
             own.trial[i] = own.scores[i] + length * own.moves[i]
         found = problem.C * evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
         found += 0.5 * (size + length * (2.0 * along + length * own_size))
-        if sufficient(found, objective, length, promised):
+        if found < objective - _HIDDEN * terms and sufficient(found, objective, length, promised):
             return length
-        if found <= level and _squared_gradient(problem, length, memory) <= 0.5 * squared:
+        if found <= objective + _ROUNDING * terms and _squared_gradient(problem, length, memory) <= 0.5 * squared:
             return length
         length *= 0.5
     return 0.0
 
 
 cdef double _squared_gradient(const Problem *problem, double length, Memory *memory) noexcept nogil:
-    """The squared gradient after a step of this length, of which `evaluate` has just found the slope."""
+    """The squared gradient after a step of this length, as the next step finds it, to the last bit."""
     cdef Py_ssize_t k
     for k in range(problem.padded):
         memory.conjugate[k] = memory.weights[k] + length * memory.direction[k]
+    _forward(problem, memory.conjugate, memory.trial)
+    in_order(memory.windows.order, problem.task.n)
+    evaluate(&problem.task, memory.trial, memory.windows, memory.degree, memory.slope, &memory.pairs)
     _backward(problem, memory.slope, memory.conjugate, memory.product)
     return dot(memory.product, memory.product, problem.padded)

@@ -92,7 +92,8 @@ cdef void _measure(Column column, double *objective, double *gap) noexcept nogil
     """The objective, and how far it may be above its minimum.
 
     With the rows sqrt(lam) I below X the penalty of squares is part of the error r. The dual value of s r is
-    s x_j . r - s^2/2 |r|^2, for a scale s with s (x_i . r - lam w_i) <= l1 for all i; the best such s is taken.
+    s x_j . r - s^2/2 |r|^2, for a scale s with s (x_i . r - lam w_i) <= l1 for all i; of such s from 0 on the best one
+    is taken.
     """
     cdef double fitted = 0.0, explained = 0.0, squares = 0.0, total = 0.0, highest = 0.0, slope, scale = 1.0
     cdef const double *target = column.gram + column.item * column.n
@@ -111,7 +112,7 @@ cdef void _measure(Column column, double *objective, double *gap) noexcept nogil
     cdef double error = along - explained + column.lam * squares  # |r|^2
     objective[0] = 0.5 * error + column.l1 * total
     if error > 0.0:
-        scale = along / error
+        scale = max(0.0, along / error)
     if highest > 0.0:
         scale = min(scale, column.l1 / highest)
     gap[0] = max(0.0, objective[0] - scale * (along - 0.5 * scale * error))

@@ -192,20 +192,22 @@ class SmoothedPoint:
 
 
 def level(space: FunctionSpace, problem: ResidualProblem, start: SmoothedPoint, tolerance: float) -> SmoothedPoint:
-    """The end of Newton's method at one mu: it stops once the gap is mostly due to the smoothing."""
+    """The end of Newton's method at one mu: it stops once the gap is mostly due to the smoothing, or no step helps."""
     x, scores, mu = start.x, start.scores, start.mu
-    for _ in range(_NEWTON):
+    for left in reversed(range(_NEWTON + 1)):
         pairs = problem.pairs(scores, mu)
         half = x - space.of_dual(-problem.c * pairs.gradient)
         away = space.inner(half, half, space.scores(half))
         slack = problem.c * pairs.slack
         primal = space.inner(x, x, scores) + problem.c * pairs.loss
-        if away + slack <= tolerance * primal or away <= 0.1 * max(slack, tolerance * primal):
+        if away + slack <= tolerance * primal or away <= 0.1 * max(slack, tolerance * primal) or not left:
             break
         move = space.direction(2.0 * half, pairs, problem.c)
         moved = space.scores(move)
         slope = 2.0 * space.inner(half, move, moved)
         length = _length(space, problem, (x, scores), (move, moved), pairs, slope)
+        if not length:
+            break
         x, scores = x + length * move, scores + length * moved
     return SmoothedPoint(x, scores, primal, away + slack, _FALL * mu, start.least)
 
@@ -218,7 +220,7 @@ def _length(
     pairs: Pairs,
     slope: float,
 ) -> float:
-    """The step length 1, 1/2, 1/4, ... that decreases the smoothed objective sufficiently."""
+    """The step length 1, 1/2, 1/4, ... that decreases the smoothed objective sufficiently; 0 if none does."""
     (x, scores), (dx, moved) = here, move
     across, square = 2.0 * space.inner(x, dx, moved), space.inner(dx, dx, moved)
     for length in halved(_TRIALS):
@@ -226,4 +228,4 @@ def _length(
         change = length * (across + length * square) + problem.c * (smoothed - pairs.smoothed)
         if sufficient(change, 0.0, length, slope):
             return length
-    return length / 2  # rounding hides the decrease: a step so short does no harm
+    return 0.0  # rounding errors hide the decrease

@@ -53,7 +53,7 @@ class SVRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2
+    version: ClassVar = 3  # the best point is kept, and no step is taken that does not help
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each step of some rounds, or one level of smoothing, until every user has converged."""
@@ -106,6 +106,7 @@ class _Run:
         weights = np.full((train.n_users, features_of(train.item_features).shape[1]), np.nan) if linear else None
         offsets = np.full(train.n_users, np.nan)
         primal, gap = np.zeros((2, train.n_users))
+        primal[users] = gap[users] = np.inf  # before the first step
         return cls(
             solver=solver,
             matrices=KernelMatrices(between, train, threads),
@@ -175,15 +176,14 @@ def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
             parts = [None] if run.found.weights is not None else run.matrices.parts(users)
             for part in parts:
                 list(pool.map(advance, [(user, part) for user in (users if part is None else part.users).tolist()]))
-            users = np.array(
-                [user for user in users.tolist() if not points[user].ended(run.solver.tolerance)], np.int32
-            )
+            going = [user for user in users.tolist() if not points[user].ended(run.solver.tolerance)]
+            users = run.not_done(np.array(going, np.int32))
             yield len(users) > 0
     yield False
 
 
 def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | None) -> SmoothedPoint:
-    """The solution of one user's next level of smoothing, which is also written into the model's arrays."""
+    """The solution of one user's next level of smoothing, which is written into the model's arrays if it is the best."""
     rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
     y = run.train.values[rows]
     problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)
@@ -196,14 +196,17 @@ def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | 
     else:
         space, means = _kernel_space(part.gram, part.rows[rows])
     point = level(space, problem, start or SmoothedPoint.start(space, problem), run.solver.tolerance)
-    found = point.x
-    into = run.found
-    if into.weights is None:
-        into.coefficients[rows] = found
-    else:
-        found = into.weights[user] = found if direct else found @ own
-    into.offsets[user] = y.mean() - found @ means
-    into.primal[user], into.gap[user] = point.primal, point.gap
+    into, known = run.found, run.found.primal[user]
+    bound = max(point.primal - point.gap, known - into.gap[user] if known < np.inf else -np.inf)
+    if point.primal < known:
+        known = into.primal[user] = point.primal
+        found = point.x
+        if into.weights is None:
+            into.coefficients[rows] = found
+        else:
+            found = into.weights[user] = found if direct else found @ own
+        into.offsets[user] = y.mean() - found @ means
+    into.gap[user] = max(0.0, known - bound)
     return point
 
 

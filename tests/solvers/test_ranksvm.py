@@ -1,7 +1,7 @@
 """RankSVMs, jointly, separately and with a shared part, against scikit-learn's LinearSVC on listed differences."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -310,6 +310,17 @@ def test_extreme_penalties_leave_jointly_or_separately(train):
     np.testing.assert_allclose(*scores, atol=1e-4)
     weights = [last(solver, train).model.weights for solver in (RankSVMSeparate(C=0.5), RankSVMVar(C=0.5, shared=1e7))]
     np.testing.assert_allclose(*weights, atol=1e-4)
+
+
+def test_separately_ends_where_rounding_errors_hide_how_the_objective_falls():
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((10, 8)) < 0.6)
+    view = Ratings.from_triples(users, items, rng.integers(1, 6, len(users)).astype(float), 10, 8)
+    for scale in (1e3, 1e5, 1e6):
+        features = scale * np.random.default_rng(0).standard_normal((8, 3))
+        steps = list(islice(RankSVMSeparate().steps(replace(view, item_features=features), rng), 100))
+        assert len(steps) < 30
+        assert steps[-1].gap() <= 1e-9 * steps[-1].objective()
 
 
 def test_ratings_and_their_listed_pairs_give_the_same():

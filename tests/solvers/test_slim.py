@@ -58,6 +58,15 @@ def test_the_gap_bounds_how_far_the_objective_is_above_its_minimum():
     assert steps[0].gap() < 0.5 * x.sum()  # a dual point was found for weights of zero, too
 
 
+def test_the_gap_holds_where_what_is_left_points_away_from_the_item():
+    values = np.array([1.0, 0.5, 0.866, 0.866, 0.5])
+    train = Ratings.from_triples(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 2]), values, 2, 3)
+    steps = list(islice(SLIM(l1=1e-6, lam=1e-6, values="ratings").steps(train, np.random.default_rng(0)), 2000))
+    lowest = steps[-1].objective()
+    for step in steps:
+        assert step.gap() >= (step.objective() - lowest) * (1 - 1e-9)
+
+
 def test_a_penalty_above_all_products_leaves_no_weight():
     train = ratings()
     x = counts(train, "binary")

@@ -242,6 +242,21 @@ def test_auto_takes_five_steps_on_pairs_before_it_leaves_them():
     assert same == [True] * 5 + [False]
 
 
+@pytest.mark.parametrize("form", ["auto", "residuals"])
+@pytest.mark.parametrize("scale", [1e4, 1e6])
+def test_the_objective_and_the_gap_of_huge_features_are_those_of_the_best_model_so_far(form, scale):
+    train = one_user(12)
+    train = replace(train, item_features=scale * train.item_features)
+    steps = [(step.objective(), step.gap()) for step in SVRank(form=form).steps(train, stream(0))]
+    objectives = [objective for objective, _ in steps]
+    assert (np.diff(objectives) <= 1e-9 * objectives[0]).all()
+    *_, step = SVRank(form=form).steps(train, stream(0))
+    scores = step.model.score(np.zeros(12, int), train.items)
+    gaps = np.abs(np.subtract.outer(scores, scores) - np.subtract.outer(train.values, train.values))
+    loss = np.maximum(gaps - 0.1, 0).sum() / 12**2
+    assert loss <= objectives[-1] <= 1.01 * loss + 1e-6
+
+
 @pytest.mark.trust
 def test_huge_features_do_not_break_the_newton_system():
     train = one_user(40)
