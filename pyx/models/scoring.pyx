@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.lanes cimport LANES
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
 
@@ -20,22 +21,13 @@ cdef extern from *:
     """
     #include <string.h>
 
-    #ifdef __AVX__
-    typedef double rankbench_four_products __attribute__((vector_size(32)));
-
-    static inline rankbench_four_products rankbench_multiplied(const double *x, const double *y) {
-        rankbench_four_products a, b;
-        memcpy(&a, x, sizeof a);
-        memcpy(&b, y, sizeof b);
+    #if RANKBENCH_WIDTH == 4
+    static inline rankbench_lanes rankbench_multiplied(const double *x, const double *y) {
+        rankbench_lanes a, b;
+        RANKBENCH_LOAD(a, x);
+        RANKBENCH_LOAD(b, y);
         return a * b;
     }
-
-    #ifdef __clang__
-    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
-    #else
-    typedef long long rankbench_four_places __attribute__((vector_size(32)));
-    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shuffle(a, b, (rankbench_four_places){i, j, k, l})
-    #endif
     #endif
 
     /* The inner products of four pairs of vectors, each summed over the coordinates in order. With wider instructions
@@ -45,8 +37,8 @@ cdef extern from *:
     ) {
         Py_ssize_t k = 0;
         double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
-    #ifdef __AVX__
-        rankbench_four_products sums = {0}, p, q, r, s, even, odd, other_even, other_odd;
+    #if RANKBENCH_WIDTH == 4
+        rankbench_lanes sums = {0}, p, q, r, s, even, odd, other_even, other_odd;
         for (; k + 4 <= n; k += 4) {
             p = rankbench_multiplied(x[0] + k, y[0] + k);
             q = rankbench_multiplied(x[1] + k, y[1] + k);
@@ -264,7 +256,7 @@ cdef void _multiply(
     cdef double sums[_STRIP]
     cdef double a, b, c, d
     cdef const double *strip
-    cdef Py_ssize_t rank = rows.shape[1], whole = rank - rank % 4, row, j, k
+    cdef Py_ssize_t rank = rows.shape[1], whole = rank - rank % LANES, row, j, k
     for row in range(chosen.shape[0]):
         strip = packed
         for j in range(_STRIP):

@@ -38,6 +38,15 @@ cdef extern from *:
     #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
     #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))
 
+    #if RANKBENCH_WIDTH == 4  /* four of the eight lanes of two vectors */
+    #ifdef __clang__
+    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+    #else
+    typedef long long rankbench_places __attribute__((vector_size(32)));
+    #define RANKBENCH_OF_TWO(a, b, i, j, k, l) __builtin_shuffle(a, b, (rankbench_places) {i, j, k, l})
+    #endif
+    #endif
+
     #define RANKBENCH_PARTS (4 / RANKBENCH_WIDTH)
     typedef struct { rankbench_lanes part[RANKBENCH_PARTS]; } rankbench_four;
 
@@ -92,12 +101,13 @@ cdef extern from *:
         rankbench_four a, rankbench_four b, rankbench_four c, rankbench_four d, double *out
     ) {
     #if RANKBENCH_WIDTH == 4
-        const rankbench_lanes first = __builtin_shufflevector(a.part[0], b.part[0], 0, 4, 2, 6) +
-            __builtin_shufflevector(a.part[0], b.part[0], 1, 5, 3, 7);
-        const rankbench_lanes second = __builtin_shufflevector(c.part[0], d.part[0], 0, 4, 2, 6) +
-            __builtin_shufflevector(c.part[0], d.part[0], 1, 5, 3, 7);
-        const rankbench_lanes all = __builtin_shufflevector(first, second, 0, 1, 4, 5) +
-            __builtin_shufflevector(first, second, 2, 3, 6, 7);
+        const rankbench_lanes *one = a.part, *two = b.part, *three = c.part, *four = d.part;
+        const rankbench_lanes first = RANKBENCH_OF_TWO(*one, *two, 0, 4, 2, 6) +
+            RANKBENCH_OF_TWO(*one, *two, 1, 5, 3, 7);
+        const rankbench_lanes second = RANKBENCH_OF_TWO(*three, *four, 0, 4, 2, 6) +
+            RANKBENCH_OF_TWO(*three, *four, 1, 5, 3, 7);
+        const rankbench_lanes all = RANKBENCH_OF_TWO(first, second, 0, 1, 4, 5) +
+            RANKBENCH_OF_TWO(first, second, 2, 3, 6, 7);
         RANKBENCH_STORE(out, all);
     #else
         out[0] = rankbench_sum_of_four(a);

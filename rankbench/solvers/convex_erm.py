@@ -166,8 +166,8 @@ class _Problem:
         return Step(Factors(users, items, penalties), lambda: point.objective, lambda: self.gap(point))
 
     def gap(self, point: _Point) -> float:
-        """The duality gap <G, X> + radius sigma_1(G)."""
-        return float(point.slopes @ point.scores) + self.radius * self._largest(point.slopes)
+        """The duality gap <G, X> + radius sigma_1(G), of which rounding errors could leave less than nothing."""
+        return max(0.0, float(point.slopes @ point.scores) + self.radius * self._largest(point.slopes))
 
     def _largest(self, slopes: Floats) -> float:
         """An upper bound on the gradient's largest singular value: that of the Lanczos method plus its tolerance."""

@@ -38,9 +38,9 @@ class SVRank(Checked):
     by Newton's method on the m residuals, at a cost that does not grow with the number of pairs; auto takes pairs for
     users with at most 150 ratings, and changes to residuals if they converge slowly. Both stop, user by user,
     when the duality gap is at most `tolerance` times the primal value; residuals also stop when rounding errors keep
-    the gap from falling, as for C so large that the primal value is lost in rounding. Scores are defined up to
-    a constant per user, chosen so that they have the mean of the user's ratings. Users with fewer than two
-    ratings have no order to learn from, and score NaN.
+    the gap from falling, as for C or features so large that the primal value is lost in rounding, and keep the best
+    function that they met. Scores are defined up to a constant per user, chosen so that they have the mean of the
+    user's ratings. Users with fewer than two ratings have no order to learn from, and score NaN.
     """
 
     C: Weight = 1.0

