@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbench.core.contract import Floats, Int64s
-from rankbench.leaderboards.uncertainty import Spread
+from rankbench.leaderboards.uncertainty import ROUNDING, Spread
 from rankbench.statistics.decisions import in_tiers
 
 _LEVEL = 0.95
@@ -33,12 +33,12 @@ def ranks_of(scores: Floats, spread: Spread) -> Ranks:
     Studies). Tiers compare all items with each other, so that their threshold is that of all differences together.
     """
     n = len(scores)
-    errors = spread.differences
+    errors, nothing = spread.differences, ROUNDING * max(1.0, float(np.abs(scores).max()))
     draws = max(_FEWEST, min(len(spread.deviations), _WORK // n**2))
     largest, every = _largest(spread.deviations[:draws], errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviates = (scores - scores[:, None]) / errors  # how far above the row's item the column's one is
-    deviates[errors == 0] = 0.0
+    deviates[errors <= nothing] = 0.0
     above, below = (deviates > largest[:, None]).sum(axis=1), (deviates < -largest[:, None]).sum(axis=1)
     order = np.argsort(-scores, kind="stable")
     rank, tier = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -46,7 +46,8 @@ def ranks_of(scores: Floats, spread: Spread) -> Ranks:
     for number, members in enumerate(in_tiers(scores, np.abs(deviates), every), 1):
         tier[list(members)] = number
     drawn = scores + spread.deviations
-    first = np.bincount(drawn.argmax(axis=1), minlength=n) / len(drawn)
+    tops = drawn >= drawn.max(axis=1, keepdims=True) - nothing  # equal ones share the place
+    first = (tops / tops.sum(axis=1, keepdims=True)).mean(axis=0)
     return Ranks(rank, np.minimum(1 + above, rank), np.maximum(n - below, rank), tier, first)
 
 

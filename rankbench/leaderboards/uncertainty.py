@@ -1,7 +1,7 @@
 """How far scores would be from these with other judges, or with other comparisons by the same ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from rankbench.leaderboards.votes import Groups
 
 DRAWS = 2000  # of scores, for what is said of ranks
 RESAMPLES = 1000
+ROUNDING = 1e-12  # of scores and of their errors
 _BLOCK = 1 << 22  # numbers in a block of draws
 _FEW = 10  # judges below which a remark is made
 
@@ -76,19 +77,29 @@ def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Fla
     inverse = centring @ fit.inverse[:n]
     extra = _of_penalty(fit, centring, loose)
     if groups is None:
-        of, number, influences, freedom = single, 0, None, np.inf
-        covariance = inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T + extra
-    else:
-        sizes = groups.sizes
-        of, number = "judges", len(groups.names)
-        freedom = max(2.0, sizes.sum() ** 2 / (sizes**2).sum()) - 1
-        left = np.maximum(1 - sizes / sizes.sum(), 0.5)  # more than half the votes are no sample of judges any more
-        influences = -(fit.problem.by_group(fit.parameters, groups) @ inverse.T) / left[:, None]
-        covariance = influences.T @ influences + extra
-    deviations = students(np.random.default_rng(seed), DRAWS, n, freedom) @ root(covariance)
+        return of_singles(inverse @ fit.problem.own_squares(fit.parameters) @ inverse.T + extra, single, seed)
+    found = of_judges(-(fit.problem.by_group(fit.parameters, groups) @ inverse.T), groups, extra, seed)
+    return replace(found, influences=None) if fit.penalty else found
+
+
+def of_singles(covariance: Floats, single: str, seed: int) -> Spread:
+    """The spread of scores with this covariance, where each comparison or ranking is one of its own."""
+    deviations = students(np.random.default_rng(seed), DRAWS, len(covariance), np.inf) @ root(covariance)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return Spread(of, "sandwich", number, errors, deviations, stdtrit(freedom, 0.975), covariance,
-                  None if fit.penalty else influences, freedom)  # fmt: skip
+    return Spread(single, "sandwich", 0, errors, deviations, stdtrit(np.inf, 0.975), covariance)
+
+
+def of_judges(influences: Floats, groups: Groups, extra: Floats, seed: int) -> Spread:
+    """The spread of scores on which each judge has such an influence; `extra` is added to the covariance."""
+    sizes = groups.sizes
+    freedom = max(2.0, sizes.sum() ** 2 / (sizes**2).sum()) - 1
+    left = np.maximum(1 - sizes / sizes.sum(), 0.5)  # more than half the votes are no sample of judges any more
+    influences = influences / left[:, None]
+    covariance = influences.T @ influences + extra
+    deviations = students(np.random.default_rng(seed), DRAWS, len(covariance), freedom) @ root(covariance)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return Spread("judges", "sandwich", len(groups.names), errors, deviations, stdtrit(freedom, 0.975), covariance,
+                  influences, freedom)  # fmt: skip
 
 
 def _of_penalty(fit: Fit, centring: Floats, loose: Flags | None) -> Floats:
