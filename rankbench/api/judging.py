@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,8 @@ def judged(
     name: str = "",
 ) -> Answer:
     """Judge runs and store what came of it; nothing is stored unless all runs can be judged."""
+    if margin is not None and not isinstance(margin, Real):
+        raise UserError(f"margin={margin!r} is not valid", remedy="give a number above 0")
     if margin is not None and not 0 < margin < float("inf"):
         raise UserError(f"margin={margin:g} is out of range: must be above 0")
     if name and not is_file_name(name):

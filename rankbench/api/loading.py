@@ -1,5 +1,6 @@
 """Loading from Python: data by name, tables that are in memory already, and saved models."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,7 +61,7 @@ def load(
         text = str(what)
         if text.endswith(".npz"):
             return fitted.load(text)
-        if (Path(text) / "split.json").is_file():
+        if os.path.isfile(Path(text) / "split.json"):
             return read_back(Path(text))
         return data.load(_name_of(text), seed_of(seed, rng), repetition)
     if is_matrix:
@@ -76,7 +77,7 @@ def _name_of(text: str) -> str:
     """The name of the data set that a text means, which may be the path of a table."""
     path = Path(text)
     suffix = Path(text.removesuffix(".gz")).suffix.lower()
-    if suffix in _KINDS and path.is_file():
+    if suffix in _KINDS and os.path.isfile(path):
         return f"{_KINDS[suffix]}:{text}"
     if suffix in _KINDS and ":" not in text:
         raise UserError(f"there is no file {text!r}", remedy="check the path")

@@ -1,5 +1,6 @@
 """What is to be judged: runs by name, their repetitions by a pattern in the path, and the truth of each repetition."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def _of_paths(runs: Any) -> Mapping[str, Sources]:
         raise UserError("runs are paths, or a dictionary of names with paths, tables or matrices")
     found: dict[str, Sources] = {}
     for one in map(str, listed):
-        match = None if Path(one).exists() else _NAMED.fullmatch(one)
+        match = None if os.path.exists(one) else _NAMED.fullmatch(one)
         name, path = (match[1], match[2]) if match else (_name_of(one), one)
         if name in found:
             raise UserError(f"two runs are called {name!r}", remedy="give them names: NAME=PATH")
@@ -107,7 +108,7 @@ def _name_of(path: str) -> str:
 def _sources(name: str, path: str | Path) -> Sources:
     """The files of a path: with a pattern in it, such as `model-{seed}.run`, one for each that fits."""
     text = str(path)
-    if Path(text).exists() or not _PLACEHOLDER.search(text):
+    if os.path.exists(text) or not _PLACEHOLDER.search(text):
         return {"": Source.of(text)}
     files, bracket, settings = text.partition("[")
     parts = _PLACEHOLDER.split(files)
@@ -124,7 +125,8 @@ def _fitting(before: str, after: str) -> Iterator[tuple[str, str]]:
     folder, slash, start = before.rpartition("/")
     if "/" in after:
         raise UserError("a pattern in braces stands in the name of a file, not of a folder")
-    for path in Path(folder + slash or ".").glob("*"):
+    whole = Path(folder + slash or ".")
+    for path in whole.glob("*") if os.path.isdir(whole) else ():
         name = path.name
         if name.startswith(start) and name.endswith(after) and len(name) > len(start) + len(after):
             yield name[len(start) : len(name) - len(after)], f"{folder}{slash}{name}"

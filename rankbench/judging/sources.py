@@ -1,5 +1,6 @@
 """Reading runs and truths of other tools in blocks: text, Parquet, JSON, NumPy files, and objects of Python."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
 from rankbench.judging.blocks import ROWS, Block, Column, Ids, column_of
 from rankbench.judging.columns import Columns, Role, has_truth, named_columns
-from rankbench.judging.text_files import TextFile, json_in, opens_with
+from rankbench.judging.text_files import TextFile, check_file, json_in, opens_with
 from rankbench.names.grammar import parse
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Source:
         if not isinstance(data, str | Path):
             return cls(data, f"{name!r}" if name else "the truth", {})
         text = str(data)
-        if Path(text).exists() or not text.endswith("]"):
+        if os.path.exists(text) or not text.endswith("]"):
             return cls(Path(text), text, {})
         spec = parse(text)
         return cls(Path(spec.name), spec.name, {key: str(value) for key, value in spec.settings.items()})
@@ -103,8 +104,7 @@ def _kind(source: Source) -> str:
     """Which reader a source needs."""
     data = source.data
     if isinstance(data, Path):
-        if not data.is_file():
-            raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
+        check_file(data)
         kind = _BY_ENDING.get(data.suffix.lower(), "text")
         return "json" if kind == "text" and opens_with(data, b"{[") else kind
     if isinstance(data, np.ndarray) or scipy.sparse.issparse(data):  # one kind of which is a dictionary

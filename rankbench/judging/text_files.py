@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -170,6 +172,12 @@ class _Unpacked(gzip.GzipFile):
             raise gzip.BadGzipFile(str(error)) from None
 
 
+def check_file(path: Path) -> None:
+    """Refuse a path that is no file, also one whose name is longer than a system allows."""
+    if not os.path.isfile(path):
+        raise UserError(f"{path} is no file" if os.path.exists(path) else f"{path} is not here")
+
+
 def first_lines(path: Path, called: str, count: int) -> list[str]:
     """The first lines of a text file, without their ends."""
     with opened(path) as stream:
@@ -183,7 +191,7 @@ def json_in(path: Path, called: str) -> Any:
     """What a JSON file holds; of a file with a record on each line, the list of them."""
     with opened(path) as stream:
         try:
-            content = stream.read()
+            content = stream.read().removeprefix(BOM_UTF8)
         except OSError as error:
             raise UserError(f"{called} cannot be read: {error}") from None
     try:
@@ -199,7 +207,8 @@ def opens_with(path: Path, letters: bytes) -> bool:
     """Whether the first letter that is no space is one of these; what cannot be read is left to its reader."""
     try:
         with opened(path) as stream:
-            return stream.read(64).lstrip()[:1] in {letters[place : place + 1] for place in range(len(letters))}
+            first = stream.read(64).removeprefix(BOM_UTF8).lstrip()[:1]
+            return first in {letters[place : place + 1] for place in range(len(letters))}
     except OSError:
         return False
 

@@ -1,6 +1,7 @@
 """The models of a leaderboard by name: what turns votes into scores with their uncertainty."""
 
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
@@ -50,6 +51,15 @@ class Choices:
         ):
             if value not in known:
                 raise unknown(name, value, known)
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        """Refuse numbers that are none, or out of range."""
+        if self.penalty is not None and not isinstance(self.penalty, Real):
+            raise UserError(f"penalty={self.penalty!r} is not valid", remedy="give a number of at least 0")
+        for name, value in (("resamples", self.resamples), ("seed", self.seed)):
+            if not isinstance(value, Integral):
+                raise UserError(f"{name}={value!r} is not valid", remedy="give a whole number")
         if self.penalty is not None and not 0 <= self.penalty < np.inf:
             raise UserError(f"penalty={self.penalty:g} is out of range: must be at least 0")
         if self.resamples < 20:

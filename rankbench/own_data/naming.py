@@ -1,5 +1,6 @@
 """From what a user typed, a path or a name, to the name of a data set."""
 
+import os
 from pathlib import Path
 
 from rankbench.core.errors import UserError
@@ -27,7 +28,7 @@ def data_named(text: str) -> Named:
     if is_from_file(text) or DATASETS.knows(name):
         return DATASETS.resolve(text)
     path = own_path(name)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UserError(f"{name!r} is a folder", remedy="name the file of ratings or pairs in it")
     if path.suffix == ".py":
         raise UserError(f"{name!r} is a file of Python, not of data", remedy=f"a data set in it is {name}:CLASS")

@@ -254,3 +254,9 @@ def test_seeds_below_zero_are_one_error_wherever_they_are_given():
     ):
         with pytest.raises(UserError, match=r"^seed=-1 is out of range: must be at least 0$"):
             call()
+
+
+def test_names_of_files_longer_than_a_system_allows_are_one_line():
+    for call in (rankbench.load, rankbench.on):
+        with pytest.raises(UserError, match="no file 'xxx"):
+            call(300 * "x" + ".csv")

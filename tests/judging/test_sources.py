@@ -222,6 +222,11 @@ def test_parquet_that_is_none_or_cannot_be_read_here_is_refused(tmp_path, monkey
         read(tmp_path / "a.parquet")
 
 
+def test_json_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "a.json").write_text(FORMS["nested.json"], encoding="utf-8-sig")
+    assert read(tmp_path / "a.json") == ROWS
+
+
 def test_packed_json_that_ends_too_soon_is_refused(tmp_path):
     rng = np.random.default_rng(0)
     packed = gzip.compress(json.dumps({user: {"item": score} for user, score in enumerate(rng.random(9000))}).encode())

@@ -318,6 +318,15 @@ def test_unknown_columns_and_settings_are_named():
         votes_of(FRAME, wanted=Wanted(by="topic"))
     with pytest.raises(UserError, match="is not here"):
         votes_of("nowhere.csv")
+    with pytest.raises(UserError, match="is not here"):
+        votes_of(300 * "x" + ".csv")
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_json_may_begin_with_a_byte_order_mark(tmp_path, lines):
+    path = tmp_path / "votes.json"
+    path.write_text(FRAME.to_json(orient="records", lines=lines), encoding="utf-8-sig")
+    assert votes_of(path).items.tolist() == votes_of(FRAME).items.tolist()
 
 
 def test_numbers_are_ids_as_they_are_written(tmp_path):

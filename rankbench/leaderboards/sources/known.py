@@ -1,5 +1,6 @@
 """Votes of data sets that rankbench knows by name: comparisons as they are, and a user's ratings as a ranking."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from rankbench.leaderboards.votes import LEFT, Groups, Names, Rankings, Votes, f
 def is_known(text: str) -> bool:
     """Whether a text names a data set, and no file here."""
     name = text.partition("[")[0]
-    return not Path(text).exists() and not Path(name).exists() and DATASETS.knows(name)
+    return not os.path.exists(text) and not os.path.exists(name) and DATASETS.knows(name)
 
 
 def votes_of(name: str) -> Votes | Path:

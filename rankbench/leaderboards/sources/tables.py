@@ -10,7 +10,7 @@ import numpy as np
 from rankbench.core.contract import Floats, Int32s
 from rankbench.core.errors import UserError
 from rankbench.judging.sources import Source, as_pandas, numbers_of, parquet_file
-from rankbench.judging.text_files import first_lines, json_in, opened, opens_with
+from rankbench.judging.text_files import check_file, first_lines, json_in, opened, opens_with
 from rankbench.leaderboards.votes import Names
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def table_of(source: Source, called: str) -> Table:
     data = source.data
     if not isinstance(data, Path):
         return Table(as_pandas(source), called)
-    if not data.is_file():
-        raise UserError(f"{data} is not here" if not data.exists() else f"{data} is no file")
+    check_file(data)
     if data.suffix.lower() in (".parquet", ".pq"):
         return Table(parquet_file(source).read().to_pandas(), called)
     if opens_with(data, b"{["):
