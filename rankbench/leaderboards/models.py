@@ -205,7 +205,7 @@ def _problem(votes: Votes, pairs: Pairs, name: str, choices: Choices) -> Problem
 def _of_table(
     votes: Votes, pairs: Pairs, name: str, groups: Groups | None, choices: Choices, facts: _Facts
 ) -> Estimated:
-    """Scores that are no maximum of a likelihood, whose intervals are a bootstrap's."""
+    """Scores that are no maximum of a likelihood; the intervals of all but win rates are a bootstrap's."""
     wins, connections, remarks = facts
     if choices.side or votes.covariates is not None:
         raise UserError(

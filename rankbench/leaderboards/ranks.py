@@ -33,7 +33,7 @@ def ranks_of(scores: Floats, spread: Spread) -> Ranks:
     Studies). Tiers compare all items with each other, so that their threshold is that of all differences together.
     """
     n = len(scores)
-    errors, nothing = spread.differences, ROUNDING * max(1.0, float(np.abs(scores).max()))
+    errors, nothing = spread.differences, ROUNDING * max(1.0, float(np.nanmax(np.abs(scores))))
     draws = max(_FEWEST, min(len(spread.deviations), _WORK // n**2))
     largest, every = _largest(spread.deviations[:draws], errors)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -46,7 +46,7 @@ def ranks_of(scores: Floats, spread: Spread) -> Ranks:
     for number, members in enumerate(in_tiers(scores, np.abs(deviates), every), 1):
         tier[list(members)] = number
     drawn = scores + spread.deviations
-    tops = drawn >= drawn.max(axis=1, keepdims=True) - nothing  # equal ones share the place
+    tops = drawn >= np.fmax.reduce(drawn, axis=1, keepdims=True) - nothing  # equal ones share the place
     first = (tops / tops.sum(axis=1, keepdims=True)).mean(axis=0)
     return Ranks(rank, np.minimum(1 + above, rank), np.maximum(n - below, rank), tier, first)
 

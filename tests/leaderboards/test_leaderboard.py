@@ -218,6 +218,12 @@ def test_the_win_rate_of_an_item_that_never_lost_has_an_interval_within_0_and_1(
     assert frame["score"][0] == frame["high"][0] == 1 and 0.6 < frame["low"][0] < 0.95
 
 
+def test_an_item_without_comparisons_has_no_win_rate_and_is_not_first():
+    orders = ["a > b", "b > a", "c", "d > a"] * 4
+    frame = rankbench.rank(pandas.DataFrame({"ranking": orders}), model="win-rate").frame.set_index("item")
+    assert np.isnan(frame["score"]["c"]) and frame["first"]["c"] == 0 and frame["first"].sum() == pytest.approx(1)
+
+
 ALL_ALIKE = {
     "ties": ([(0, 1, 2), (1, 2, 2), (0, 2, 2)] * 10, None),
     "each judge both ways": ([(0, 1, 0), (0, 1, 1), (1, 2, 0), (1, 2, 1)] * 12, np.repeat(np.arange(12), 4)),

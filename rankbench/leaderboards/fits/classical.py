@@ -36,7 +36,7 @@ def counting(wins: Floats) -> Floats:
 def win_rate(wins: Floats) -> Floats:
     """The mean, over all items that it was compared with, of the share of comparisons won: every opponent counts alike.
 
-    An item against itself counts as never won.
+    An item against itself counts as never won. Its intervals are not a bootstrap's: `leaderboards.win_rates`.
     """
     both = wins + wins.T
     shares = np.divide(wins, both, out=np.zeros_like(wins), where=both > 0)
