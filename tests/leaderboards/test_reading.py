@@ -123,8 +123,9 @@ def test_covariates_are_differences_in_standard_deviations():
 
 @pytest.mark.parametrize(
     ("left", "right", "ends"),
-    [("winner", "loser", ("winner", "loser")), ("home", "away", ("left", "right")), ("model_a", "model_b", ("a", "b"))],
-)
+    [("winner", "loser", ("winner", "loser")), ("home", "away", ("left", "right")), ("model_a", "model_b", ("a", "b")),
+     ("model_a", "model_b", ("left", "right"))],
+)  # fmt: skip
 def test_properties_of_the_sides_have_the_ends_of_the_columns_of_items(left, right, ends):
     rows = {left: ["a", "b", "c"], right: ["b", "c", "a"], f"size_{ends[0]}": [1, 5, 3], f"size_{ends[1]}": [3, 1, 2]}
     frame = pandas.DataFrame(rows if left == "winner" else {**rows, "result": ["left", "right", "left"]})
@@ -314,6 +315,8 @@ def test_unknown_columns_and_settings_are_named():
         votes_of(FRAME, wanted=Wanted(covariates=("length",)))
     with pytest.raises(UserError, match="turn is 1 in all rows"):
         votes_of(FRAME.assign(turn=1), wanted=Wanted(covariates=("turn",)))
+    with pytest.raises(UserError, match="nor length_a and length_b nor length_left and length_right"):
+        votes_of(FRAME.rename(columns={"left": "model_a", "right": "model_b"}), wanted=Wanted(covariates=("length",)))
     with pytest.raises(UserError, match="has no column 'topic'"):
         votes_of(FRAME, wanted=Wanted(by="topic"))
     with pytest.raises(UserError, match="is not here"):

@@ -191,14 +191,14 @@ class _Reader:
 
     def _covariate(self, name: str, roles: Mapping[str, str]) -> Floats:
         """A property's difference between the sides, in standard deviations."""
-        sides = [[one for one in self.table.names if plain(one) == plain(name + end)] for end in _ends(roles)]
         if name in self.table.names:
             values = self.table.numbers(name)
-        elif len(sides) == 2 and all(sides):
-            values = self.table.numbers(sides[0][0]) - self.table.numbers(sides[1][0])
+        elif both := next(filter(None, (self._both(name, ends) for ends in _ends(roles))), None):
+            values = self.table.numbers(both[0]) - self.table.numbers(both[1])
         else:
+            pairs = " nor ".join(f"{name}_{one} and {name}_{other}" for one, other in _ends(roles))
             raise UserError(
-                f"{self.table.called} has neither a column {name!r} nor {name}_left and {name}_right",
+                f"{self.table.called} has neither a column {name!r} nor {pairs}",
                 remedy=f"it has {', '.join(self.table.names)}",
             )
         if not np.isfinite(values).all():
@@ -208,6 +208,12 @@ class _Reader:
             raise UserError(f"{self.table.called}: {name} is {values[0]:g} in all rows, which explains nothing")
         scaled: Floats = values / spread
         return scaled
+
+    def _both(self, name: str, ends: tuple[str, str]) -> tuple[str, str] | None:
+        """The columns that hold a property of the first and of the second side under these ends, if both are there."""
+        known = {plain(one): one for one in reversed(self.table.names)}
+        one, other = (known.get(plain(f"{name}_{end}")) for end in ends)
+        return (one, other) if one and other else None
 
     def _outcomes(self, column: Column, items: Names, left: Int32s, right: Int32s, roles: Mapping[str, str]) -> Int8s:
         """What came of each comparison, from words, numbers or the names of items."""
@@ -295,16 +301,14 @@ class _Reader:
             raise UserError(f"{self.table.place(row)}: {name!r} stands twice in the ranking of {judge!r}")
 
 
-def _ends(roles: Mapping[str, str]) -> list[str]:
-    """The ends of the names of columns that hold a property of each side."""
+def _ends(roles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The ends of the names of columns that hold a property of each side, those of the columns of items first."""
     if "left" not in roles:
-        return ["_winner", "_loser"]
-    usual = ("left", "right"), ("a", "b"), ("x", "y"), ("1", "2")
+        return [("winner", "loser")]
+    usual = [("left", "right"), ("a", "b"), ("x", "y"), ("1", "2")]
     left = plain(roles["left"])
-    for one, other in usual:
-        if left.endswith(one):
-            return [f"_{one}", f"_{other}"]
-    return ["_left", "_right"]
+    own = [ends for ends in usual if left.endswith(ends[0])][:1]
+    return list(dict.fromkeys([*own, usual[0]]))
 
 
 def _meanings(names: Names, roles: Mapping[str, str]) -> Int8s:
