@@ -365,10 +365,28 @@ def test_too_little_to_tune_on_leaves_every_solver_its_own_settings(tmp_path):
 
 
 def test_the_users_that_a_split_leaves_out_are_counted_and_some_are_named():
-    found = Kept(20, 18, 17, 4, ("anna", "bo", "cy"))
+    found = Kept(20, 17, 0, 4, ("anna", "bo", "cy"))
     assert found.text == "17 of 20 users are tested; 3 with at most 4 rows are left out: anna, bo, cy"
-    assert Kept(20, 20, 17, 1, ("anna",)).text.endswith("3 with at most 1 row train but are not tested: anna, ...")
-    assert Kept(2, 2, 2, 0, ()).text == "all 2 users are tested"
+    assert Kept(20, 17, 3, 1, ("anna",)).text.endswith("3 with at most 1 row train but are not tested: anna, ...")
+    assert Kept(20, 17, 1, 0, ("anna",)).text.endswith("; 3 are not tested, of whom 1 train: anna, ...")
+    assert Kept(2, 1, 0, 1, ("bo",)).text == "1 of 2 users is tested; 1 with at most 1 row is left out: bo"
+    assert Kept(2, 2, 0, 0, ()).text == "all 2 users are tested"
+    assert Kept(1, 1, 0, 0, ()).text == "the only user is tested"
+
+
+@pytest.mark.parametrize(
+    ("split", "end"),
+    [
+        ("new-users[known=0,test=0.25]", "5 of 20 users are tested; 15 train but are not tested: "),
+        ("n-per-user[n=5,least=5]", "15 of 20 users are tested; 5 with at most 4 rows are left out: u0, "),
+    ],
+)
+def test_users_are_said_to_have_few_rows_only_where_that_has_decided(tmp_path, split, end):
+    path = tmp_path / "ratings.csv"
+    rows = [(user, item) for user in range(20) for item in range(14 if "new" in split or user > 4 else 4)]
+    path.write_text("user,item,rating\n" + "".join(f"u{u},i{i},{1 + (u + i) % 5}\n" for u, i in rows))
+    view = load(str(path))
+    assert Kept.by(cut(view, SPLITS.resolve(split), 0, 0), view).text.startswith(end)
 
 
 @pytest.mark.slow
