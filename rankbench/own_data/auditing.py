@@ -91,12 +91,13 @@ class FileRows:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What the checks look at: the data set, its rows as they stand in a file, its view, and a seed for splits."""
+    """What the checks look at: the data set, its rows as they stand in a file, its view, a seed and a split."""
 
     data: Named
     rows: FileRows | None  # None: the data comes from no file of the user's
     view: View
     seed: int
+    split: str = ""  # the one that is asked for; empty: the one that suits the data
 
     @property
     def facts(self) -> Facts:
@@ -122,13 +123,13 @@ def audited(text: str, seed: int = 0) -> Audit:
     return Audit(f"{data.written}: {subject.facts.text}", findings, subject.view)
 
 
-def hints(data: Named, seed: int, view: View) -> list[Finding]:
-    """The findings about a data set that failed, for those who did not ask for an audit.
+def hints(data: Named, seed: int, view: View, split: str = "") -> list[Finding]:
+    """The findings about a data set and its split that failed, for those who did not ask for an audit.
 
     The rows of a large file are not looked at, which would take as long as reading it again.
     """
     large = any(held.path.stat().st_size > _LARGE for held in data.record.origin.held())
-    subject = Subject(data, None if large else FileRows.of(data), view, seed)
+    subject = Subject(data, None if large else FileRows.of(data), view, seed, split)
     return [finding for check in CHECKS if (finding := check(subject)).bad]
 
 
@@ -238,7 +239,7 @@ def leakage(subject: Subject) -> Finding:
     name, view = "time", subject.view
     if not isinstance(view, Ratings) or view.times is None:
         return not_applicable(name, "there is no column of times, or not all of them can be read")
-    protocol = protocol_of(subject.facts, Wishes())
+    protocol = protocol_of(subject.facts, Wishes(split=subject.split))
     if protocol.split.startswith("binary"):
         protocol = replace(protocol, split="entries[test=0.2]")
     try:

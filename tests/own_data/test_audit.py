@@ -114,6 +114,15 @@ def test_the_audit_recommends_a_split_in_time_that_has_something_to_test(tmp_pat
     assert "--split temporal" in finding(tmp_path, in_time(), "time").remedy
 
 
+def test_nobody_who_splits_by_time_is_told_to(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(in_time())
+    data = data_named(str(path))
+    view = load(data)
+    assert [one.name for one in hints(data, 0, view, "entries[test=0.2]")] == ["time"]
+    assert hints(data, 0, view, "temporal") == hints(data, 0, view, "leave-last-out") == []
+
+
 def test_rows_of_one_time_have_no_past(tmp_path):
     one = finding(tmp_path, in_time(stamp=lambda n: "1400000000"), "time")
     assert one.outcome == "passed" and "0% of the held-out rows" in one.seen
