@@ -10,6 +10,7 @@ from typing import IO
 
 from rankbench.checks.findings import Finding, failed, passed
 from rankbench.checks.material import STEPS, Subject, course
+from rankbench.core.amounts import amount
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.streams import stream
 from rankbench.core.system import descendants
@@ -45,7 +46,7 @@ def budgets(subject: Subject) -> Finding:
         return failed(name, f"{len(more)} processes stay behind", "end them in a `finally` around the `yield`s")
     if (left := threading.active_count() - threads) > 0:
         return failed(name, f"{left} threads stay behind", "end them in a `finally` around the `yield`s")
-    return passed(name, f"a training can be left after {len(indices)} steps, and nothing stays behind")
+    return passed(name, f"a training can be left after {amount(len(indices), 'step')}, and nothing stays behind")
 
 
 def silence(subject: Subject) -> Finding:

@@ -7,6 +7,7 @@ import numpy as np
 from rankbench.arrays.npz import fingerprint
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.checks.material import EDGES, Subject, accepted, course, must_score, run, scores
+from rankbench.core.amounts import amount
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import UserError
@@ -99,7 +100,7 @@ def scored(subject: Subject, train: View, name: str, where: str, threads: int = 
         if problem := _wrong(table, train, wanted):
             return failed(name, f"{where}at step {step} {problem[0]}", problem[1])
     rows = "comparisons" if isinstance(train, Comparisons) else "ratings"
-    return passed(name, f"{len(shown)} steps on {len(train):,} {rows}, with all scores that it must have")
+    return passed(name, f"{amount(len(shown), 'step')} on {len(train):,} {rows}, with all scores that it must have")
 
 
 def _wrong(

@@ -11,6 +11,7 @@ import numpy as np
 from rankbench import models
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.checks.material import STEPS, Subject, all_pairs, print_of, run, scores
+from rankbench.core.amounts import amount
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Floats, Ints, Model, Step
 from rankbench.core.streams import stream
@@ -110,7 +111,7 @@ def objective(subject: Subject) -> Finding:
     if any(value - min(values) > gap + rounding for value, gap in gaps):
         problem = "a gap is smaller than the distance to the best objective"
         return failed(name, problem, "a gap is an upper bound on objective - optimum: return none if you have no bound")
-    return passed(name, f"from {values[0]:.6g} to {values[-1]:.6g} in {len(values)} steps")
+    return passed(name, f"from {values[0]:.6g} to {values[-1]:.6g} in {amount(len(values), 'step')}")
 
 
 def last_model(subject: Subject) -> Finding:

@@ -5,6 +5,7 @@ from itertools import islice, zip_longest
 from rankbench.checks.findings import Finding, failed, not_applicable, passed
 from rankbench.checks.given import scored
 from rankbench.checks.material import STEPS, Subject, course, print_of
+from rankbench.core.amounts import amount
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism
 from rankbench.core.streams import stream
@@ -20,7 +21,7 @@ def same_seed(subject: Subject) -> Finding:
     first = course(solver, subject.train)
     if (step := _first_difference(first, course(solver, subject.train))) is not None:
         return failed(name, f"the same seed gives another model at step {step}", _DRAW)
-    return passed(name, f"the same bytes in {len(first)} steps")
+    return passed(name, f"the same bytes in {amount(len(first), 'step')}")
 
 
 def threads(subject: Subject) -> Finding:

@@ -102,5 +102,6 @@ def weighed(votes: Votes, choices: Choices) -> tuple[Votes, Estimated]:
         "Each judge's votes are weighed by how well they agree with the others'; the weights come from the same votes, "
         "so that intervals are too narrow: where all items were equal, they held 87 % of the time"
     )
-    remark += f"; {silent} judges who do not agree at all are left out" if silent else ""
+    whom = "1 judge who does not agree at all is" if silent == 1 else f"{silent} judges who do not agree at all are"
+    remark += f"; {whom} left out" if silent else ""
     return kept, replace(found, remarks=(*found.remarks, remark))

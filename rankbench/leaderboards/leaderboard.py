@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankbench.core.amounts import amount
 from rankbench.core.contract import Floats, Int64s
 from rankbench.core.errors import UserError, writing_to
 from rankbench.core.texts import html, safe
@@ -233,7 +234,7 @@ class Leaderboard:
         votes = self.votes
         number = votes.counts.sum()
         ties = votes.counts[votes.outcome == TIE].sum() / number
-        judges = "" if votes.judges is None else f" by {len(votes.judges.names):,} judges"
+        judges = "" if votes.judges is None else f" by {amount(len(votes.judges.names), 'judge')}"
         what = "comparison" if number == 1 else "comparisons"
         return f"{number:,.0f} {what} of {votes.n_items:,} items{judges}, {ties:.1%} of them tied"
 

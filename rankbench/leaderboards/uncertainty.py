@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit, stdtrit
 
+from rankbench.core.amounts import amount
 from rankbench.core.contract import Flags, Floats
 from rankbench.core.errors import UserError
 from rankbench.leaderboards.fits.fitting import Fit, refitted
@@ -57,11 +58,12 @@ class Spread:
     @property
     def words(self) -> str:
         """How the intervals were found, in words."""
-        what = {"judges": f"{self.groups:,} judges", "comparisons": "single comparisons", "rankings": "single rankings"}
+        judges = amount(self.groups, "judge")
+        what = {"judges": judges, "comparisons": "single comparisons", "rankings": "single rankings"}
         how = {"sandwich": "robust (sandwich) errors", "bootstrap": f"{len(self.deviations):,} bootstrap draws"}
         are_few = self.of == "judges" and self.groups < _FEW
-        few = f"; {self.groups} judges are few, so that the intervals are rough" if are_few else ""
-        return f"95 % intervals by {how[self.method]} over {what[self.of]}{few}"
+        few = f"; {judges} {'is' if self.groups == 1 else 'are'} few, so that the intervals are rough"
+        return f"95 % intervals by {how[self.method]} over {what[self.of]}{few if are_few else ''}"
 
 
 def sandwich(fit: Fit, groups: Groups | None, single: str, seed: int, loose: Flags | None = None) -> Spread:

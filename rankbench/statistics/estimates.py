@@ -6,6 +6,7 @@ from math import inf, nan
 import numpy as np
 from scipy.special import betaincinv
 
+from rankbench.core.amounts import amount
 from rankbench.core.contract import Floats
 from rankbench.statistics.variation import FEWEST, Variation, linear, student, variation
 
@@ -52,7 +53,8 @@ def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str
     users = np.asarray(counted.any(axis=1)).any(axis=0)
     weights = None if weights is None else np.broadcast_to(weights, values.shape)[..., known, :][..., users]
     lost = int((~known).sum())
-    return linear(values[..., known, :][..., users], weights), f"{lost} repetitions without values" if lost else ""
+    left_out = f"{amount(lost, 'repetition')} without values" if lost else ""
+    return linear(values[..., known, :][..., users], weights), left_out
 
 
 def mean_of_users(values: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None) -> Estimate:

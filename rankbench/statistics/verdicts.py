@@ -121,4 +121,4 @@ def _stacked(samples: list[Sample]) -> tuple[Floats, Floats]:
 def _lacking(sample: Sample, shared: tuple[int, ...]) -> str:
     """Why a solver is not compared: the repetitions that it lacks."""
     lost = [str(number) for number in shared if number not in sample.repetitions]
-    return f"it has no value in repetition {', '.join(lost)}"
+    return f"it has no value in {'repetition' if len(lost) == 1 else 'repetitions'} {', '.join(lost)}"

@@ -19,6 +19,7 @@ from rankbench.leaderboards.leaderboard import leaderboard_of
 from rankbench.leaderboards.models import MODELS, Choices
 from rankbench.leaderboards.ranks import ranks_of
 from rankbench.leaderboards.uncertainty import Spread, bootstrap, resampled, sandwich
+from rankbench.leaderboards.votes import Groups
 
 ARENA = Arena(items=8, judges=60, comparisons=3_000, taste=0.4)
 
@@ -462,6 +463,13 @@ def test_names_of_items_do_no_harm(tmp_path):
     assert "\n=1+1" not in board.to_csv() and ",=1+1" not in board.to_csv()
     board.plot()
     board.plot_wins()
+
+
+def test_one_judge_is_counted_as_one():
+    votes = arena_votes(ARENA, 0)
+    me = Groups(np.array(["me"]), np.zeros(len(votes), np.int32))
+    alone = leaderboard_of(replace(votes, judges=me), Choices())
+    assert " of 8 items by 1 judge," in repr(alone)
 
 
 def test_a_leaderboard_in_brief_and_in_a_notebook():

@@ -152,7 +152,7 @@ def test_few_repetitions_leave_as_many_trials_as_korn_and_graubard_say():
         (np.ones((3, 1)), ONE_USER),
         (np.full((3, 9), 0.4), ONE_VALUE),
         (np.random.default_rng(8).normal(size=(2, 9)), "2 repetitions are few"),
-        (np.array([[1.0, 2, 3], [np.nan] * 3, [2, 2, 4]]), "1 repetitions without values"),
+        (np.array([[1.0, 2, 3], [np.nan] * 3, [2, 2, 4]]), "1 repetition without values"),
     ],
 )
 def test_what_says_little_says_why(values, word):

@@ -306,7 +306,7 @@ def test_words_alone_are_those_of_the_whole_verdict(solvers, repetitions):
 def test_a_repetition_without_any_value_is_lacking():
     found = verdicts({"a": drawn(0), "b": several(*in_repetition(drawn(1).values, 1)), "c": drawn(2)}, "higher")
     assert found["b"].decision.word == OPEN and found["b"].decision.reason == "it has no value in repetition 1"
-    assert found["b"].mean.repetitions == 2 and found["b"].mean.reason == "1 repetitions without values"
+    assert found["b"].mean.repetitions == 2 and found["b"].mean.reason == "1 repetition without values"
 
 
 def test_an_infinite_value_leaves_the_mean_without_bounds():

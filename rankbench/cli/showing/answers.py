@@ -11,6 +11,7 @@ from rankbench.api.session import Session
 from rankbench.cli.printer import folded, show_folded, show_sheet
 from rankbench.cli.process import FAILED, OK
 from rankbench.cli.showing.runs import say_how_to_resume
+from rankbench.core.amounts import amount
 from rankbench.core.errors import UserError
 from rankbench.core.lines import complain, in_folder, show
 from rankbench.data.splits import SPLITS
@@ -117,15 +118,15 @@ def _say_what_is_compared(session: Session, choice: Choice, seconds: float | Non
     data = choice.data
     view = materials.view(data)
     kept = Kept.by(materials.split(Place(data, SPLITS.resolve(choice.protocol.split), 0)), view)
-    tuned = f"{choice.trials} trials or more of each" if choice.is_tuned else "not tuned"
+    tuned = f"{amount(choice.trials, 'trial')} or more of each" if choice.is_tuned else "not tuned"
     time = "without a limit of time" if seconds is None else f"within {seconds:.0f} s (--time)"
     lines = [
         f"data: {choice.facts.text}",
         f"split: {choice.protocol.split}: {choice.protocol.why}",
         f"users: {kept.text}",
-        f"solvers: {', '.join(choice.solvers)}; {tuned}, {choice.repetitions} repetitions, {time}",
+        f"solvers: {', '.join(choice.solvers)}; {tuned}, {amount(choice.repetitions, 'repetition')}, {time}",
         *(f"left out: {reason}" for reason in choice.left_out),
-        *(f"note: {finding.line}" for finding in hints(data, session.selection.seed, view)),
+        *(f"note: {finding.line}" for finding in hints(data, session.selection.seed, view, choice.protocol.split)),
     ]
     for line in lines:
         session.display.say(folded(line))

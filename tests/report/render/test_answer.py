@@ -37,6 +37,6 @@ def test_a_solver_with_a_better_mean_of_fewer_repetitions_is_not_said_to_be_bett
     assert study.measures[0].label == first and study.measures[0].sign == -1
     said = answer(study)
     assert said.startswith("global[lam=10] has the best pairwise error: 0.1000") and "better than sgd[rank=2]" in said
-    assert "against sgd[rank=3] it is open (it has no value in repetition 1, 2, 3, 4)" in said
+    assert "against sgd[rank=3] it is open (it has no value in repetitions 1, 2, 3, 4)" in said
     assert [line.group.solver.written for line in ranking(study)] == ["global[lam=10]", "sgd[rank=3]", "sgd[rank=2]"]
     assert best_of(study.groups, study.measures[0], {}).cell.solver.written == "global[lam=10]"
