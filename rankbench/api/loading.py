@@ -12,8 +12,9 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import RNG, seed_of
 from rankbench.data.export import read_back
 from rankbench.data.frames import from_frame, from_matrix, with_features
+from rankbench.own_data.naming import data_named
 
-_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv", **data.COLUMNAR}
+_TABLES = {".csv", ".tsv", ".txt", ".dat", *data.COLUMNAR}  # how the names of tables end
 
 
 def load(
@@ -75,10 +76,9 @@ def load(
 
 def _name_of(text: str) -> str:
     """The name of the data set that a text means, which may be the path of a table."""
-    path = Path(text)
     suffix = Path(text.removesuffix(".gz")).suffix.lower()
-    if suffix in _KINDS and os.path.isfile(path):
-        return f"{_KINDS[suffix]}:{text}"
-    if suffix in _KINDS and ":" not in text:
+    if suffix in _TABLES and os.path.isfile(text):
+        return data_named(text).written
+    if suffix in _TABLES and ":" not in text:
         raise UserError(f"there is no file {text!r}", remedy="check the path")
     return text

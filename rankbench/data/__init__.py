@@ -1,5 +1,6 @@
 """Data sets and splits: the views that solvers learn from, the splits, generators and real data sets."""
 
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from rankbench.core.texts import error_text
 from rankbench.data.origins import Generated, Origin
 from rankbench.data.views import View
 from rankbench.names import Named, Registry
+from rankbench.names.user_files import is_file, own_path
 
 COLUMNAR = {
     ".parquet": "parquet",
@@ -20,7 +22,22 @@ COLUMNAR = {
     ".ndjson": "json",
     ".json": "json",
 }  # how files in columns end, and the kinds of data sets that they are
-DATASETS = Registry(
+
+
+class _DataSets(Registry):
+    """The names of data sets, which tells whoever names a file without its kind how to write it."""
+
+    def absent(self, name: str) -> UserError:
+        """The error for a name that the registry does not have."""
+        path = own_path(name)
+        if not is_file(path):
+            return super().absent(name)
+        kind = COLUMNAR.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+        written = f"{kind}:{name}" if kind else f"csv:{name}, or pairs:{name} if it has a better and a worse item"
+        return UserError(f"{name!r} is a file, and here its name needs its kind before it", remedy=f"write {written}")
+
+
+DATASETS = _DataSets(
     "data set",
     {
         "btl": "rankbench.data.synthetic:BTL",

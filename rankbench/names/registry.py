@@ -149,7 +149,11 @@ class Registry:
                 f"{name!r} names a file but no class in it",
                 remedy=f"write {name}:NAME, where NAME is the {self.kind}'s class",
             )
-        raise unknown(self.kind, name, self.names(), self.remedy)
+        raise self.absent(name)
+
+    def absent(self, name: str) -> UserError:
+        """The error for a name that the registry does not have."""
+        return unknown(self.kind, name, self.names(), self.remedy)
 
     def _keys(self) -> set[str]:
         """All keys of the registry, plug-ins included; a key that ends in a colon needs an argument."""

@@ -52,6 +52,13 @@ def test_a_table_of_comparisons_is_known_by_its_columns():
     assert (view.better.tolist(), view.worse.tolist()) == ([0, 1, 0], [1, 2, 2])
 
 
+def test_a_file_of_comparisons_is_known_by_its_columns(tmp_path):
+    PAIRS.to_csv(tmp_path / "pairs.csv", index=False)
+    view, same = rankbench.load(tmp_path / "pairs.csv"), rankbench.load(PAIRS)
+    assert view.item_ids.tolist() == ["x", "y", "z"]
+    assert (view.better.tolist(), view.worse.tolist()) == (same.better.tolist(), same.worse.tolist())
+
+
 def test_the_last_of_repeated_rows_is_kept_if_asked():
     twice = pandas.concat([TABLE, TABLE.iloc[[1]].assign(rating=4)], ignore_index=True)
     assert rankbench.load(twice, repeats="last").values.tolist() == [4.0, 1.0, 5.0]
