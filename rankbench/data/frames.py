@@ -13,6 +13,7 @@ from rankbench.core.errors import UserError, unknown
 from rankbench.data.building import Repeats, comparisons, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
+from rankbench.data.tables.times import whole
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import canonical
 
@@ -176,6 +177,8 @@ def _times(column: "pandas.Series[Any]", asked: bool) -> Int64s | None:
             raise ValueError("a time is missing")
         if pandas.api.types.is_integer_dtype(column.dtype) and column.max() <= np.iinfo(np.int64).max:
             return column.to_numpy(np.int64)
+        if pandas.api.types.is_float_dtype(column.dtype):
+            return whole(column.to_numpy(np.float64))
         if pandas.api.types.is_numeric_dtype(column.dtype):
             raise ValueError("numbers that are no times")
         dates = pandas.to_datetime(column, utc=True, format="ISO8601").dt.tz_localize(None)

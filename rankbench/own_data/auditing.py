@@ -237,8 +237,13 @@ def items_of_one(subject: Subject) -> Finding:
 def leakage(subject: Subject) -> Finding:
     """Whether a random split tests on the past: on ratings that are older than training ratings of the same user."""
     name, view = "time", subject.view
-    if not isinstance(view, Ratings) or view.times is None:
-        return not_applicable(name, "there is no column of times, or not all of them can be read")
+    if not isinstance(view, Ratings):
+        return not_applicable(name, "comparisons have no times")
+    if view.times is None:
+        record: Any = subject.data.record
+        own = subject.rows is not None and isinstance(record, OwnRatings | OwnColumns)
+        why = record.untimed() if own else ""
+        return not_applicable(name, f"not all times can be read: {why}" if why else "there is no column of times")
     protocol = protocol_of(subject.facts, Wishes(split=subject.split))
     if protocol.split.startswith("binary"):
         protocol = replace(protocol, split="entries[test=0.2]")

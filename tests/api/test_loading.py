@@ -155,6 +155,10 @@ def test_times_are_kept_where_they_can_be_read(column, times):
     assert (None if view.times is None else view.times.tolist()) == times
 
 
+def test_whole_numbers_that_pandas_made_floats_are_times():
+    assert rankbench.load(TABLE.assign(time=[30.0, 10.0, 20.0])).times.tolist() == [10, 20, 30]
+
+
 @pytest.mark.parametrize("column", [np.array([2**63 + 5, 1, 2], np.uint64), [1.5, 2.5, 3.5], [True, False, True]])
 def test_numbers_that_are_no_times_are_left_out_without_a_warning(column):
     with warnings.catch_warnings():

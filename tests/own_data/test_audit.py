@@ -114,6 +114,12 @@ def test_the_audit_recommends_a_split_in_time_that_has_something_to_test(tmp_pat
     assert "--split temporal" in finding(tmp_path, in_time(), "time").remedy
 
 
+def test_a_time_that_cannot_be_read_is_named(tmp_path):
+    one = finding(tmp_path, "user,item,rating,date\n1,2,3,2020-01-01\n1,3,4,31/01/2020\n", "time")
+    assert one.outcome == "not applicable" and "own.csv, line 3: the time '31/01/2020' cannot be read" in one.seen
+    assert "comparisons have no times" in finding(tmp_path, "user,better,worse\n1,2,3\n", "time").seen
+
+
 def test_nobody_who_splits_by_time_is_told_to(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text(in_time())
@@ -130,7 +136,7 @@ def test_rows_of_one_time_have_no_past(tmp_path):
 
 def test_times_that_cannot_be_read_are_told(tmp_path):
     one = finding(tmp_path, in_time(stamp=lambda n: "yesterday" if n == 3 else "2020-03-01"), "time")
-    assert one.outcome == "not applicable" and "not all of them can be read" in one.seen
+    assert one.outcome == "not applicable" and "not all times can be read: " in one.seen and "line 5: " in one.seen
 
 
 def test_times_are_looked_at_without_a_header_too(tmp_path):
@@ -229,7 +235,7 @@ def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anythi
     assert rankbench(monkeypatch, "check", "own.csv") == 0
     shown = capsys.readouterr().out
     assert "ok     duplicates: every pair of a user and an item occurs once" in shown
-    assert "-      time: there is no column of times, or" in shown and "| leave-one-out | 12 | 0 |" in shown
+    assert "-      time: there is no column of times" in shown and "| leave-one-out | 12 | 0 |" in shown
     (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
     assert rankbench(monkeypatch, "check", "own.csv") == 1
     shown = capsys.readouterr().out

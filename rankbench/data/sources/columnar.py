@@ -7,8 +7,9 @@ takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,9 +24,11 @@ from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.files import File
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
+from rankbench.data.tables.arrow import are_times, as_times, is_text, plain
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.tables.json_lines import Batches, columns_in, is_json, names_in, read_once
 from rankbench.data.tables.layout import Layout, out_of_range
+from rankbench.data.tables.times import complaint, readable
 from rankbench.data.views import Ratings
 from rankbench.data.views.layout import blocks
 
@@ -82,6 +85,28 @@ def rows_in(path: Path, wanted: Wanted) -> ColumnRows:
             except UserError:
                 table, dated = replace(table, read=read_once(table.read, columns)), ()  # perhaps a time is wrong
         return replace(_read(table, columns, wanted.scale), times=_times_in(table, dated))
+
+
+def untimed(path: Path, wanted: Wanted) -> str:
+    """The first row of a file whose time cannot be read, and why; empty if there is none, or no column of times."""
+    try:
+        with _explained(path):
+            table = _opened(path)
+            dated = _dated(table.names, _chosen(table.names, wanted))
+            for first, (part,) in _numbered(table.read(dated)) if dated else ():
+                place = readable(len(part), partial(are_times, part))
+                if place < len(part):
+                    return f"{path}, row {first + place}: {_complaint(part[place].as_py())}"
+    except UserError as error:  # from JSON, in which a column may hold anything
+        return str(error)
+    return ""
+
+
+def _complaint(time: object) -> str:
+    """Why a time cannot be read, in words."""
+    if isinstance(time, str) and time.isdecimal():
+        return f"the time {time!r} is a text: make it a whole number"
+    return complaint("" if time is None else str(time))
 
 
 def ratings(path: Path, wanted: Wanted) -> Ratings:
@@ -174,7 +199,7 @@ def _read(table: _Table, columns: tuple[int, ...], scale: tuple[float, float]) -
     numberings = [_Numbering.of(ids) for ids in known]
     for first, batch in _numbered(table.read(columns)):
         for pile, part, numbering in zip(piles, batch[:2], numberings, strict=False):
-            pile.add(numbering.numbers(_plain(part)))
+            pile.add(numbering.numbers(plain(part)))
         piles[2].add(_numbers(batch[2], first, scale))
     users, items, values = (pile.array() for pile in piles)
     return ColumnRows(tuple(table.names[column] for column in columns), users, items, values, *known)
@@ -202,7 +227,7 @@ class _Numbering:
             found: Int32s = self.table[part.to_numpy().astype(np.int64, copy=False) - self.ids[0]]
             return found
         coded = part.dictionary_encode()
-        ids = coded.dictionary.to_pylist() if _is_text(part) else coded.dictionary.to_numpy()
+        ids = coded.dictionary.to_pylist() if is_text(part) else coded.dictionary.to_numpy()
         places = np.searchsorted(self.ids, np.asarray(ids, self.ids.dtype)).astype(np.int32)
         numbers: Int32s = places[coded.indices.to_numpy()]
         return numbers
@@ -220,32 +245,11 @@ def _times_in(table: _Table, dated: tuple[int, ...]) -> Int64s | None:
         return None
     pile = Pile(np.int64)
     for _, (part,) in _numbered(table.read(dated)):
-        times = _as_times(part)
+        times = as_times(part)
         if times is None:
             return None
         pile.add(times)
     return pile.array()
-
-
-def _as_times(part: Any) -> Int64s | None:
-    """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
-    from pyarrow import ArrowInvalid, int64, timestamp, types  # noqa: PLC0415  an optional package
-
-    part = _plain(part)
-    for zone in (None, "UTC") if _is_text(part) else ():
-        with suppress(ArrowInvalid):  # raised for texts with a zone where none is expected, and the other way round
-            part = part.cast(timestamp("us", zone))
-            break
-    if part.null_count or not (
-        types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
-    ):
-        return None
-    dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
-    try:
-        times: Int64s = dates.cast(int64()).to_numpy()
-    except ArrowInvalid:  # a number beyond 64 bits with a sign
-        return None
-    return times
 
 
 def _distinct_in(table: _Table, column: int, role: str) -> Ids:
@@ -274,11 +278,11 @@ def _ids_in(part: Any, role: str, first: int) -> Ids:
     """The distinct ids in a part of a column, ascending."""
     from pyarrow import types  # noqa: PLC0415  an optional package
 
-    part = _plain(part)
+    part = plain(part)
     _refuse_missing(part, role, first)
-    if not (types.is_integer(part.type) or _is_text(part)):
+    if not (types.is_integer(part.type) or is_text(part)):
         raise UserError(f"the {role} is of type {part.type}: ids must be whole numbers or texts")
-    return _texts_in(part, role, first) if _is_text(part) else _whole_numbers_in(part.to_numpy(), role, first)
+    return _texts_in(part, role, first) if is_text(part) else _whole_numbers_in(part.to_numpy(), role, first)
 
 
 def _texts_in(part: Any, role: str, first: int) -> Ids:
@@ -297,20 +301,6 @@ def _whole_numbers_in(numbers: Ids, role: str, first: int) -> Int64s:
         row = int(np.argmax(numbers > np.iinfo(np.int64).max))
         raise UserError(f"row {first + row}: {role} {str(numbers[row])!r} {reason}")
     return found.astype(np.int64)
-
-
-def _plain(part: Any) -> Any:
-    """A part of a column without a dictionary, and with texts in one piece, of which Polars writes views."""
-    from pyarrow import large_string, types  # noqa: PLC0415  an optional package
-
-    part = part.dictionary_decode() if types.is_dictionary(part.type) else part
-    return part.cast(large_string()) if str(part.type) == "string_view" else part
-
-
-def _is_text(part: Any) -> bool:
-    from pyarrow import types  # noqa: PLC0415  an optional package
-
-    return bool(types.is_string(part.type) or types.is_large_string(part.type))
 
 
 def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:

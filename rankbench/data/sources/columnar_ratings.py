@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from rankbench.data.building import Repeats
 from rankbench.data.origins import OwnFile
-from rankbench.data.sources.columnar import INSTALL, PACKAGE, ROLES, ColumnRows, Wanted, ratings, rows_in
+from rankbench.data.sources.columnar import INSTALL, PACKAGE, ROLES, ColumnRows, Wanted, ratings, rows_in, untimed
 from rankbench.data.sources.own_files import OwnSource, scale_of
 from rankbench.data.views import Ratings
 
@@ -49,6 +49,10 @@ class OwnColumns(OwnSource):
     def rows(self) -> ColumnRows:
         """All rows as they stand in the file, with those that repeat a pair."""
         return rows_in(self._files().paths[0], self._wanted())
+
+    def untimed(self) -> str:
+        """The first row whose time cannot be read, and why; empty if there is none, or no column of times."""
+        return untimed(self._files().paths[0], self._wanted())
 
     def _wanted(self) -> Wanted:
         return Wanted(self.columns(*ROLES), scale_of("OwnColumns", self.low, self.high), self.repeats)

@@ -17,6 +17,7 @@ from rankbench.data.sources.own_files import (
     read_own,
     scale_of,
     separator_set,
+    untimed,
 )
 from rankbench.data.tables import Rows
 from rankbench.data.tables.layout import Layout
@@ -74,13 +75,22 @@ class OwnRatings(OwnSource):
 
     def rows(self) -> Rows:
         """All rows as they stand in the file, with those that repeat a pair."""
+        file, layout = self._found()
+        return read_own(file, layout, self.ids)
+
+    def untimed(self) -> str:
+        """The first row whose time cannot be read, and why; empty if there is none, or no column of times."""
+        return untimed(*self._found())
+
+    def _found(self) -> tuple[File, Layout]:
+        """The file, and how it is to be read."""
         file = File(self._files().paths[0])
         scale = scale_of("OwnRatings", self.low, self.high)
         columns = self.columns("user", "item", "rating")
         shape = Shape(separator_set(self.sep, self.separator), self.header, columns)
         letter = {"point": ".", "comma": ","}[self.decimal]
         base = _POSITIVE if self.positive else Layout(scale=scale, decimal=letter)
-        return read_own(file, layout_of(file, replace(base, drop_missing=self.missing == "drop"), shape), self.ids)
+        return file, layout_of(file, replace(base, drop_missing=self.missing == "drop"), shape)
 
     def _without_features(self) -> Ratings:
         rows = self.rows()

@@ -20,6 +20,7 @@ from rankbench.data.tables import Rows, Unexplained, lines, read, records_in
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import Ids, is_number, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.times import complaint, first_unread, kind_of
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
@@ -128,9 +129,24 @@ def _with_times(layout: Layout, rows: list[list[str]]) -> Layout:
     if "item" not in layout.names or len(columns) != 1 or len(last) <= columns[0] or columns[0] in layout.fields:
         return layout
     text = last[columns[0]].strip()
-    if not layout.header and not (text.isdecimal() and int(text) >= _SECONDS):
+    kind = kind_of(text)
+    if not layout.header and (kind == "dates" or float(text) < _SECONDS):
         return layout
-    return replace(layout, time=columns[0], dated=not text.isdecimal())
+    return replace(layout, time=columns[0], times=kind)
+
+
+def untimed(file: File, layout: Layout) -> str:
+    """The first row of a file whose time cannot be read, and why; empty if there is none, or no column of times."""
+    if (column := layout.time) is None:
+        return ""
+    rows = [
+        (number, fields[column].strip() if len(fields) > column else "") for number, fields in records_in(file, layout)
+    ]
+    texts = [text for _, text in rows]
+    place = first_unread(texts, layout.times)
+    if place == len(rows):
+        return ""
+    return f"{file}, line {rows[place][0]}: {complaint(texts[place], texts[0] if place else '')}"
 
 
 def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: int) -> Layout:

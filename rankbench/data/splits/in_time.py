@@ -74,7 +74,10 @@ class LeaveLastOut(Checked):
 def _times(ratings: Ratings) -> Int64s:
     """The time of every rating."""
     if ratings.times is None:
-        raise CannotCut("needs the times of the ratings, and this data has none: use per-user or leave-one-out")
+        raise CannotCut(
+            "needs the times of the ratings, and this data has none, or not all can be read (rankbench check FILE says "
+            "which): use per-user or leave-one-out"
+        )
     if not len(ratings):
         raise CannotCut("needs ratings, and there are none")
     return ratings.times

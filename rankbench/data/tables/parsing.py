@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,19 +11,18 @@ from typing import IO, Any
 
 import numpy as np
 
-from rankbench.core.contract import Int64s
 from rankbench.core.system import usable_cores
 from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import LONGEST_ID, Ids
 from rankbench.data.tables.layout import Layout, letter_of
+from rankbench.data.tables.times import as_times
 from rankbench.data.tables.watched import Watched
 
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
 _MOST = 8  # threads at most, since one thread reads the file for all of them
-_ZONE = re.compile(r"\d(Z|[+-]\d\d:?\d\d)$")  # the time zone behind a time, and not the day of a date
 _BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
 
 Part = tuple[list[Ids], Watched]
@@ -120,7 +118,7 @@ def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
     if layout.time is not None:
-        kinds[layout.time] = str if layout.dated else np.int64
+        kinds[layout.time] = np.int64 if layout.times == "digits" else str
     chosen = [*layout.fields, *([] if layout.time is None else [layout.time])]
     filtered = layout.drop_missing and layout.valued
     missing: Any = {layout.fields[-1]: MISSING} if filtered else None
@@ -150,7 +148,7 @@ def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
             if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(layout.of_ids)]):
                 raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
             yield [
-                _in_microseconds(column) if index == layout.time and layout.dated
+                as_times(column, layout.times) if index == layout.time and layout.times != "digits"
                 else _as_text(column) if kinds[index] is str else column
                 for index, column in zip(chosen, columns, strict=True)
             ]  # fmt: skip
@@ -170,15 +168,3 @@ def _is_old(version: str) -> bool:
 def _as_text(column: Ids) -> Ids:
     """A column as fixed-width text, which can be stored without pickle."""
     return np.asarray(column, dtype=np.str_)
-
-
-def _in_microseconds(column: Ids) -> Int64s:
-    """The microseconds since 1970 of dates; a ValueError if one is none."""
-    if _ZONE.search(str(column[0])):  # of which NumPy warns
-        import pandas  # noqa: PLC0415
-
-        column = pandas.to_datetime(column, utc=True, format="ISO8601").tz_localize(None).to_numpy()
-    dates = np.asarray(column, dtype="datetime64[us]")
-    if np.isnat(dates).any():
-        raise ValueError("a date is missing")
-    return dates.astype(np.int64)

@@ -321,12 +321,34 @@ DATES = np.array([5, 3, 1, 2, 6, 4], "datetime64[D]")
         ),
         (["early"] * 6, None),
         ([50, 30, None, 20, 60, 40], None),
+        ([50.0, 30.0, 10.0, 20.0, 60.0, 40.0], [30, 60, 20, 10, 40, 50]),
+        ([50.0, 30.0, 10.5, 20.0, 60.0, 40.0], None),
     ],
 )
 def test_times_are_kept_where_every_row_has_one(tmp_path, kind, column, times):
     view = loaded(tmp_path, {**TABLE, "timestamp": column}, kind=kind)
     assert view.values.tolist() == [3.5, 4.0, 2.0, 1.0, 2.0, 5.0]
     assert (None if view.times is None else view.times.tolist()) == times
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (
+            ["2020-01-31", "2020-01-30", "2020-02-01", "31/01/2020", "soon", ""],
+            "row 4: the time '31/01/2020' is neither",
+        ),
+        (["16"] * 6, "row 1: the time '16' is a text: make it a whole number"),
+        ([50, 30, None, 20, 60, 40], "row 3: the time is missing"),
+        ([50.0, 30.0, 10.5, 20.0, 60.0, 40.0], "row 3: the time '10.5' is neither a whole number nor a date such as"),
+        ([50, 30, 10, 20, 60, 40], ""),
+    ],
+)
+def test_the_first_row_without_a_time_that_can_be_read_is_named(tmp_path, kind, column, why):
+    WRITERS[kind](tmp_path / "rows", {**TABLE, "timestamp": column})
+    found = DATASETS.make(f"{'parquet' if kind == 'parquet' else 'arrow'}:{tmp_path / 'rows'}").untimed()
+    assert found.startswith(f"{tmp_path / 'rows'}, {why}") if why else not found
 
 
 def test_numbers_beyond_64_bits_are_no_times(tmp_path):
@@ -340,6 +362,7 @@ def test_wrong_times_in_json_are_left_out_and_do_not_stop_the_reading(tmp_path, 
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     view = rankbench.load(f"json:{tmp_path / 'rows.jsonl'}")
     assert view.values.tolist() == [3.0, 5.0] and view.times is None
+    assert "rows.jsonl" in DATASETS.make(f"json:{tmp_path / 'rows.jsonl'}").untimed()
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps({**line, 'rating': wrong})}\n" for line in lines[1:]))
     with pytest.raises(UserError, match="rating"):
         rankbench.load(f"json:{tmp_path / 'rows.jsonl'}")

@@ -428,6 +428,9 @@ def test_a_name_that_two_columns_have_is_refused(write):
         ("user,item,rating,timestamp\n2,1,3,964982703\n1,1,4,964982704\n", [964982704, 964982703]),
         ("date;user;item;rating\n1970-01-01;2;1;3\n1970-01-02 00:00:01;1;1;4\n", [86_401_000_000, 0]),
         ("user,item,rating,date\n2,1,3,1970-01-01T00:00:00Z\n1,1,4,1970-01-02T02:00:01+02:00\n", [86_401_000_000, 0]),
+        ("user,item,rating,timestamp\n2,1,3,1600102000.0\n1,1,4,1600102001.0\n", [1600102001, 1600102000]),
+        ("2,1,3,1600102000.0\n1,1,4,1600102001.0\n", [1600102001, 1600102000]),
+        ("user,item,rating,timestamp\n2,1,3,1600102000.5\n1,1,4,1600102001.0\n", None),
         ("2\t1\t3\t964982703\n1\t1\t4\t964982704\n", [964982704, 964982703]),
         ("2::1::3::964982703\n1::1::4::964982704\n", [964982704, 964982703]),
         ("2,1,3,7\n1,1,4,8\n", None),  # small numbers without a header may be anything
@@ -445,6 +448,31 @@ def test_times_are_read_where_every_row_has_one(tmp_path, text, times):
         view = rankbench.load(f"csv:{path}")
     assert view.values.tolist() == [4.0, 3.0]
     assert (None if view.times is None else view.times.tolist()) == times
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        (["1600102000", "1600102001"], ""),
+        (
+            ["31/01/2020", "2020-02-01"],
+            "line 2: the time '31/01/2020' is neither a whole number nor a date such as 2020-",
+        ),
+        (['"Jan 31, 2020"', "2020-02-01"], "line 2: the time 'Jan 31, 2020' is neither a whole number nor a date"),
+        (["2020-01-31", "01/02/2020"], "line 3: the time '01/02/2020' cannot be read like the first one, '2020-01-31'"),
+        (["2020-01-31", "NaT"], "line 3: the time is missing"),
+        (["2020-01-31T12:00Z", ""], "line 3: the time is missing"),
+        (["16", "soon"], "line 3: the time 'soon' cannot be read like the first one, '16'"),
+        (["16.0", "17.5"], "line 3: the time '17.5' cannot be read like the first one, '16.0'"),
+    ],
+)
+def test_the_first_line_without_a_time_that_can_be_read_is_named(tmp_path, times, why):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating,timestamp\n" + "".join(f"1,{i},3,{time}\n" for i, time in enumerate(times)))
+    found = DATASETS.make(f"csv:{path}").untimed()
+    assert found.startswith(f"{path}, {why}") if why else not found
+    path.write_text("user,item,rating\n1,2,3\n")
+    assert DATASETS.make(f"csv:{path}").untimed() == ""
 
 
 def test_times_of_repeated_rows_are_those_of_the_rows_that_are_kept(tmp_path):

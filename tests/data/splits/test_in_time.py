@@ -62,7 +62,7 @@ def test_equal_times_are_drawn_among():
 def test_data_without_times_is_refused_with_another_way(protocol):
     view = Ratings.from_triples([0, 0], [0, 1], [1.0, 2.0])
     with pytest.raises(
-        UserError, match=r"needs the times of the ratings, and this data has none: use per-user or leave-"
+        UserError, match=r"needs the times of the ratings, and this data has none, or not all can be read "
     ):
         split(view, protocol)
 

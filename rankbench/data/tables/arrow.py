@@ -1,0 +1,53 @@
+"""Parts of a column of Arrow: without dictionaries, and their times."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from rankbench.core.contract import Int64s
+from rankbench.data.tables.times import whole
+
+
+def plain(part: Any) -> Any:
+    """A part of a column without a dictionary, and with texts in one piece, of which Polars writes views."""
+    from pyarrow import large_string, types  # noqa: PLC0415  an optional package
+
+    part = part.dictionary_decode() if types.is_dictionary(part.type) else part
+    return part.cast(large_string()) if str(part.type) == "string_view" else part
+
+
+def is_text(part: Any) -> bool:
+    """Whether a part of a column holds texts."""
+    from pyarrow import types  # noqa: PLC0415  an optional package
+
+    return bool(types.is_string(part.type) or types.is_large_string(part.type))
+
+
+def are_times(part: Any, number: int) -> bool:
+    """Whether the first values of a part of a column are times, so many of them."""
+    return as_times(part.slice(0, number)) is not None
+
+
+def as_times(part: Any) -> Int64s | None:
+    """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
+    from pyarrow import ArrowInvalid, int64, timestamp, types  # noqa: PLC0415  an optional package
+
+    part = plain(part)
+    for zone in (None, "UTC") if is_text(part) else ():
+        with suppress(ArrowInvalid):  # raised for texts with a zone where none is expected, and the other way round
+            part = part.cast(timestamp("us", zone))
+            break
+    if types.is_floating(part.type) and not part.null_count:
+        with suppress(ValueError):
+            return whole(part.to_numpy().astype(np.float64))
+    if part.null_count or not (
+        types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
+    ):
+        return None
+    dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
+    try:
+        times: Int64s = dates.cast(int64()).to_numpy()
+    except ArrowInvalid:  # a number beyond 64 bits with a sign
+        return None
+    return times
