@@ -79,14 +79,16 @@ def check(
 def _is_data(text: str) -> bool:
     """Whether this means data: a known data set, or a file or a folder that is no source of Python."""
     from rankbench.data import DATASETS
-    from rankbench.names.user_files import is_from_file, own_path
+    from rankbench.names.user_files import class_from_file, is_from_file, own_path
     from rankbench.solvers import SOLVERS
 
     name = text.partition("[")[0]
     if SOLVERS.knows(name):
         return False
-    if is_from_file(text) or DATASETS.knows(name):
-        return DATASETS.knows(name) or hasattr(DATASETS.find(name), "view")
+    if DATASETS.knows(name):
+        return True
+    if is_from_file(text):
+        return hasattr(class_from_file(name, "solver, metric or data set"), "view")
     path = own_path(name)
     return path.suffix != ".py" and (bool(path.suffix) or os.path.exists(path))
 

@@ -94,6 +94,10 @@ def test_a_solver_that_hangs_or_exits_fails_the_check_and_the_others_go_on(tmp_p
 def test_the_command_says_what_fails_and_its_exit_code_too(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     own(tmp_path, "yield ItemScores(np.ones(9))")
+    for name, said in (("mine.py:Nope", "unknown solver, metric or data set in mine.py: 'Nope'"),
+                       ("nope.py:X", "no file 'nope.py' to take the solver, metric or data set 'X' from")):  # fmt: skip
+        assert rankbench(monkeypatch, "check", name) == 2
+        assert said in capsys.readouterr().err
     assert rankbench(monkeypatch, "check", "mine.py:Broken") == 1
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "ok     declarations: learns from Ratings and Comparisons, exact, version 1"
