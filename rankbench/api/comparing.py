@@ -183,7 +183,10 @@ def audit(data: Any, *, seed: int = 0) -> Audit:
     with results_folder(None) as (results, _):
         given = handed(data, results.out)
         found = audited(given.name, seed)
-        return replace(found, about=given.worded(found.about))
+        findings = tuple(
+            replace(one, seen=given.worded(one.seen), remedy=given.remedied(one.remedy)) for one in found.findings
+        )
+        return replace(found, about=given.worded(found.about), findings=findings)
 
 
 @contextmanager

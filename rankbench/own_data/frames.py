@@ -20,7 +20,10 @@ from rankbench.own_data.naming import data_named
 if TYPE_CHECKING:
     import pandas
 
-_DROP = "leave such rows out first, as with dropna()"
+_WAYS = {  # what to do in Python in place of a setting of a file
+    "missing=drop": "leave such rows out first, as with dropna()",
+    "repeats=last": "keep the last of each, as with drop_duplicates()",
+}
 _DIGITS = 8  # of the hash in a file's name
 
 
@@ -38,6 +41,11 @@ class Handed:
             text = text.replace(f"{kind}{self.file}", self.called)
         return text
 
+    def remedied(self, text: str) -> str:
+        """What to do about the file, as what to do about what was handed over."""
+        ways = (way for setting, way in _WAYS.items() if self.file and setting in text)
+        return next(ways, self.worded(text))
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """A context in which errors about the file are about what was handed over."""
@@ -46,8 +54,8 @@ class Handed:
         except UserError as error:
             if not self.file:
                 raise
-            remedy = _DROP if "missing=drop" in error.remedy else self.worded(error.remedy)
-            raise UserError(self.worded(str(UserError(error.problem, subject=error.subject))), remedy=remedy) from None
+            problem = self.worded(str(UserError(error.problem, subject=error.subject)))
+            raise UserError(problem, remedy=self.remedied(error.remedy)) from None
 
 
 def handed(data: Any, out: Path) -> Handed:

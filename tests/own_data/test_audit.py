@@ -185,7 +185,11 @@ def test_a_data_frame_is_audited_from_python(tmp_path):
     frame = pandas.DataFrame({"user": [1, 1, 2], "item": [1, 1, 2], "rating": [3, 4, 5]})
     shown = str(audit(frame))
     assert shown.startswith("the DataFrame as CSV: 2 users, 2 items, 2 ratings")
-    assert "failed: duplicates: 1 rows repeat a pair of a user and an item; keep the last of each" in shown
+    assert "failed: duplicates: 1 rows repeat a pair of a user and an item; keep the last of each, as" in shown
+    empty = str(audit(frame.iloc[:0]))
+    assert "readable: the DataFrame as CSV holds no rows" in empty and "/" not in empty
+    undated = str(audit(frame.assign(date=["2020-01-01", "soon", "soon"])))
+    assert "not all times can be read: the DataFrame as CSV, line 3: the time 'soon'" in undated
 
 
 def test_a_further_column_of_texts_is_no_time(tmp_path):
