@@ -23,6 +23,7 @@ _ENOUGH = 0.5  # of the users should be tested
 _TESTED = 8  # rows of a user, of which a fifth is two, the fewest that can be compared
 _TUNED = 10  # rows of a user, of which a fifth of the four fifths that train is two as well
 _MOST_DRAWN = 5_000_000  # comparisons that are drawn from positives, at most
+_OF_POSITIVES = ("ndcg@10[candidates=catalogue]", "recall@10[candidates=catalogue,relevant=any]")
 _SCALE = 10.0  # the highest rating for which the gain 2^rating - 1 is of use
 
 
@@ -86,10 +87,11 @@ def choose(data: Named, facts: Facts, wishes: Wishes) -> Choice:
 def protocol_of(facts: Facts, wishes: Wishes) -> Protocol:
     """The split and metrics: the user's own, else what suits the data."""
     usual = _USUAL_PROTOCOLS[facts.kind](facts)
-    metrics = wishes.metrics or usual.metrics
+    is_binary = wishes.split.startswith("binary")  # which tests on items that are all rated alike
+    metrics = wishes.metrics or (_OF_POSITIVES if is_binary else usual.metrics)
     if not wishes.split:
         return Protocol(usual.split, metrics, usual.validation, usual.why)
-    validation = "again" if wishes.split.startswith("binary") else "entries[test=0.2]"
+    validation = "again" if is_binary else "entries[test=0.2]"
     return Protocol(wishes.split, metrics, validation, "the split asked for")
 
 
@@ -111,9 +113,8 @@ def _of_ratings(facts: Facts) -> Protocol:
 def _of_positives(facts: Facts) -> Protocol:
     """For items without ratings: the user's items against random others."""
     draws = min(20 * facts.typical, 1000, max(10, _MOST_DRAWN // max(1, facts.users)))
-    metrics = ("ndcg@10[candidates=catalogue]", "recall@10[candidates=catalogue,relevant=any]")
     why = "there is no order among a user's items: a tenth of them is held out, and must be found among all other items"
-    return Protocol(f"binary[C={draws}]", metrics, "again", why)
+    return Protocol(f"binary[C={draws}]", _OF_POSITIVES, "again", why)
 
 
 def _of_comparisons(facts: Facts) -> Protocol:

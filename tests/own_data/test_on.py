@@ -128,7 +128,9 @@ def test_a_solver_of_partial_orders_is_left_out_where_comparisons_contradict_eac
 
 def test_a_split_that_was_asked_for_has_the_validation_part_that_suits_it():
     facts = of_counts(*[100] * 8)
-    assert protocol_of(facts, Wishes(split="binary[C=10]")).validation == "again"
+    binary = protocol_of(facts, Wishes(split="binary[C=10]"))
+    assert binary.validation == "again" and all("candidates=catalogue" in name for name in binary.metrics)
+    assert protocol_of(facts, Wishes(split="binary", metrics=("auc",))).metrics == ("auc",)
     assert protocol_of(facts, Wishes(split="leave-one-out")).validation == "entries[test=0.2]"
 
 
