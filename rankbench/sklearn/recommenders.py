@@ -61,11 +61,12 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Train on these ratings, and return the estimator."""
-        self.users_, self.items_, view, _ = _coded(X, y)
+        users, items, view, _ = _coded(X, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         _refuse_unknown(self.solver, self.settings)
         solver: Solver = SOLVERS.find(str(self.solver))(**self.settings)
-        self.model_ = fit(solver, view, steps=self.steps, seed=seed)
+        model = fit(solver, view, steps=self.steps, seed=seed)
+        self.users_, self.items_, self.model_ = users, items, model  # nothing is there unless all of it is
         return self
 
     def predict(self, X: npt.ArrayLike) -> Floats:
@@ -99,6 +100,10 @@ def _defaults(solver: str) -> dict[str, Any] | None:
 
 def _refuse_unknown(solver: str, settings: Mapping[str, Any]) -> None:
     """An error for a setting that the solver does not have; nothing is known of a solver that there is not."""
+    if isinstance(solver, str) and solver.endswith("]"):
+        name = solver.partition("[")[0]
+        problem = f"the solver {solver!r} has settings in its name"
+        raise UserError(problem, remedy=f"pass settings as parameters: Recommender({name!r}, ...)")
     known = _defaults(solver)
     if known is not None:
         for name in settings.keys() - known.keys():
@@ -193,6 +198,11 @@ def _coded(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Ids, Ids, Ratings, Ints]
     """The ids of users and of items, ascending, the ratings with their places for ids, and the row of X of each."""
     (users, of_users), (items, of_items) = (np.unique(column, return_inverse=True) for column in _columns(X))
     order = np.lexsort((of_items, of_users))
+    repeated = (np.diff(of_users[order]) == 0) & (np.diff(of_items[order]) == 0)
+    if repeated.any():
+        row = order[repeated.argmax()]
+        problem = f"user {users[of_users[row]]} rates item {items[of_items[row]]} twice"
+        raise UserError(problem, remedy="keep one of the two rows")
     view = Ratings.from_triples(of_users, of_items, _ratings(X, y), len(users), len(items))
     return users, items, view, order
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
@@ -100,6 +101,23 @@ def test_wrong_settings_are_named_and_change_nothing(ratings):
         made.set_params(rank=0).fit(pairs, y)
     with pytest.raises(UserError, match="unknown solver 'sgdd'; did you mean 'sgd'"):
         made.set_params(solver="sgdd").fit(pairs, y)
+    with pytest.raises(UserError, match=r"the solver 'mf\[rank=3\]' has settings in its name; pass settings as param"):
+        Recommender("mf[rank=3]").fit(pairs, y)
+
+
+def test_a_fit_that_fails_leaves_the_recommender_as_it_was(ratings):
+    pairs, y, _ = ratings
+    made = Recommender("mf", rank=0)
+    with pytest.raises(UserError, match="rank=0 is out of range"):
+        made.fit(pairs, y)
+    for ask in (lambda: made.predict(pairs), lambda: made.score(pairs, y)):
+        with pytest.raises(NotFittedError):
+            ask()
+    made = Recommender("mf", rank=2, random_state=0).fit(pairs, y)
+    before = made.predict(pairs)
+    with pytest.raises(UserError, match="rank=0 is out of range"):
+        made.set_params(rank=0).fit(pairs[:9] + 1, y[:9])
+    np.testing.assert_array_equal(made.predict(pairs), before)
 
 
 def test_wrong_ids_are_named(ratings):
@@ -108,8 +126,10 @@ def test_wrong_ids_are_named(ratings):
         Recommender().fit([[np.nan, 1], [2, 3]], [1, 2])
     with pytest.raises(UserError, match="ids of items are int and str; give numbers, or texts"):
         Recommender().fit(pd.DataFrame({"user": [1, 2], "item": ["a", 3]}), [1, 2])
-    with pytest.raises(UserError, match="user 0 rates item 0 twice: keep one of the two rows"):
+    with pytest.raises(UserError, match="user 1 rates item 2 twice; keep one of the two rows"):
         Recommender().fit([[1, 2], [1, 3], [1, 2]], [1, 2, 3])
+    with pytest.raises(UserError, match="user u0 rates item i27 twice"):
+        Recommender().fit([["u0", "i27"], ["a", "i1"], ["u0", "i27"]], [1, 2, 3])
     made = Recommender(random_state=0).fit(pairs, y)
     with pytest.raises(UserError, match="ids of users are like '100', and those trained on are like 100"):
         made.predict([["100", "101"]])

@@ -365,3 +365,18 @@ def test_users_met_in_a_later_run_alone_count_where_the_tool_counts_them():
     runs = {"first": first, "later": {**first, "z": {"a": 1}}}
     found = rankbench.judge(runs, truth, metric="hit-rate@5", convention="LensKit")
     assert found.results().value.tolist() == [1.0, 0.5]
+
+
+def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    truth = frames(8, users=20)[1]
+    truth.to_csv("test.csv", index=False)
+    for name in ("one", "other"):
+        better(truth, 1).to_csv(f"{name}.csv", index=False)
+    words = ("--truth", "test.csv", "--metric", "map", "--no-report")
+    assert command(monkeypatch, "judge", "one.csv", *words) == 0
+    alone = capsys.readouterr().out
+    assert "; there is no other run to compare it with." in alone
+    assert "every number: rankbench table judge-test --csv" in alone and "rankbench compare" not in alone
+    assert command(monkeypatch, "judge", "one.csv", "other.csv", *words) == 0
+    assert "all pairs: rankbench compare judge-test; every number: " in capsys.readouterr().out

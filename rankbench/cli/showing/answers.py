@@ -69,9 +69,11 @@ def show_judgement(
     show_folded(f"{answer(study)}.")
     if report:
         session.report()
-    pairs, numbers = f"rankbench compare {study.name}", f"rankbench table {study.name} --csv"
+    next_steps = {"every number": f"rankbench table {study.name} --csv"}
+    if len(study.groups) > 1:
+        next_steps = {"all pairs": f"rankbench compare {study.name}"} | next_steps
     out = session.results.out
-    session.display.say(f"all pairs: {in_folder(pairs, out)}; every number: {in_folder(numbers, out)}")
+    session.display.say("; ".join(f"{what}: {in_folder(how, out)}" for what, how in next_steps.items()))
     return OK
 
 

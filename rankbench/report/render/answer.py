@@ -74,7 +74,7 @@ def answer(study: Study) -> str:
     value = f"{best.row.measured:.4f}" + (f", 95 % {interval}" if interval else "")
     said = f"{name_of(best)} has the best {label}: {value}"
     if len(lines) == 1:
-        return f"{said}; there is no other solver to compare it with"
+        return f"{said}; there is no other {'run' if study.is_judged else 'solver'} to compare it with"
     return "; ".join([said, *_against(study, lines[1:]), *_floor(lines)])
 
 
