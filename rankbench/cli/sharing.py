@@ -3,7 +3,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -208,7 +208,7 @@ def recommend(
     Example: rankbench recommend best.npz --ratings new.csv -k 5
     """
     from rankbench.api.loading import load as load_data
-    from rankbench.fitted import load
+    from rankbench.fitted import load, unserved
 
     if to and to.suffix not in (".csv", ".parquet"):
         raise UserError(f"{to} is no name of a table's file", remedy="end it in .parquet or .csv")
@@ -221,7 +221,8 @@ def recommend(
         model = model.fold_in(load_data(ratings), threads=threads)
     users = None if user is None else model.users.of_texts(user)
     items = None if item is None else model.items.of_texts(item)
-    blocks = model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
+    served: list[Any] = []
+    blocks = _noting(model.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads), served)
     if why:
         blocks = (_with_reasons(model, block, why) for block in blocks)
     if to is None:
@@ -229,9 +230,18 @@ def recommend(
     else:
         _refuse_existing(to)
         show(f"{to}: {_write(blocks, to):,} {'rows' if why else 'recommendations'}")
+    if said := unserved.told(model, users, items, seen, served):
+        mention(f"{path}: {said}")
     if model.seen is not None and not seen and not ratings:  # else the user has told what to leave out
         known = f"{len(model.seen.items):,} pairs of a user and an item"
         mention(f"{path}: trained on {known}, which are left out (--seen recommends them too)")
+
+
+def _noting(blocks: "Iterator[pandas.DataFrame]", served: list[Any]) -> "Iterator[pandas.DataFrame]":
+    """The same recommendations, while the users who get any are noted in the list."""
+    for block in blocks:
+        served += block["user"].unique().tolist()
+        yield block
 
 
 def _refuse_existing(path: Path) -> None:

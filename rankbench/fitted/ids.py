@@ -30,6 +30,14 @@ class Ids:
     def _order(self) -> Ints:
         return np.argsort(self.labels)
 
+    def everyone(self) -> Ints:
+        """The numbers of all users, or of all items."""
+        size = self.size if self.labels is None else len(self.labels)
+        if size is None:
+            problem = f"this model does not know its {self.kind}s"
+            raise UserError(problem, remedy=f"name {self.kind}s: model.recommend([0, 1, 2])")
+        return np.arange(size)
+
     def named(self, numbers: Ints) -> Array:
         """The ids of these numbers."""
         return numbers if self.labels is None else np.asarray(self.labels)[numbers]

@@ -16,7 +16,7 @@ from rankbench.core.contract import Floats, FoldsIn, Ints, Model, ScoresAll
 from rankbench.core.errors import UserError
 from rankbench.data.views import Comparisons, View, accepted
 from rankbench.data.views.layout import Labels
-from rankbench.fitted import explanations, new_users
+from rankbench.fitted import explanations, new_users, unserved
 from rankbench.fitted.ids import Ids
 from rankbench.fitted.new_items import matrix_of, stacked
 from rankbench.fitted.seen import Seen
@@ -57,7 +57,7 @@ class Fitted:
     def users(self) -> Ids:
         """The ids of the users."""
         known = self.user_ids is None and self.seen is not None
-        return Ids("user", self.user_ids, len(self._everyone()) if known else None)
+        return Ids("user", self.user_ids, len(self.seen.indptr) - 1 if known else None)
 
     @cached_property
     def items(self) -> Ids:
@@ -130,7 +130,8 @@ class Fitted:
         """The k items with the highest scores for a user, for several users, or for all if none is named.
 
         Of items with equal scores the one that comes first in the data is first. Items without a score are left out, so
-        that a user without training rows may get none. All users' scores are never in memory at once.
+        that a user without training rows may get none, which a warning says. All users' scores are never in memory at
+        once.
 
         Parameters
         ----------
@@ -153,7 +154,9 @@ class Fitted:
         import pandas  # noqa: PLC0415  slow to import, and not needed to score
 
         blocks = self.recommend_in_blocks(users, k, items=items, seen=seen, threads=threads)
-        return pandas.concat(list(blocks), ignore_index=True)
+        found = pandas.concat(list(blocks), ignore_index=True)
+        unserved.warn_of(self, users, items, seen, found["user"].unique())
+        return found
 
     def recommend_in_blocks(
         self, users: Any = None, k: int = 10, *, items: Any = None, seen: bool = False, threads: int = 1
@@ -162,7 +165,7 @@ class Fitted:
         checked_threads(threads)
         if not seen and self.seen is None:
             raise UserError("this model does not know what users have seen", remedy="pass seen=True, or fit it again")
-        chosen = self._everyone() if users is None else self.users.numbers(users)
+        chosen = self.users.everyone() if users is None else self.users.numbers(users)
         among = None if items is None else np.unique(self.items.numbers(items))
         return self._best(chosen, among, (_checked_k(k), seen), threads)
 
@@ -306,14 +309,6 @@ class Fitted:
         ids = (("users", self.user_ids), ("items", self.item_ids))
         known = [(name, f"{len(one):,} {name} like {one[:1].tolist()[0]!r}") for name, one in ids if one is not None]
         return [("model", repr(self.model)), *known]
-
-    def _everyone(self) -> Ints:
-        """The numbers of all users."""
-        if self.user_ids is not None:
-            return np.arange(len(self.user_ids))
-        if self.seen is None:
-            raise UserError("this model does not know its users", remedy="name users: model.recommend([0, 1, 2])")
-        return np.arange(len(self.seen.indptr) - 1)
 
     def _item_ids_in(self, given: View) -> Array:
         """The ids of the items of these ratings; texts, as in a CSV file, mean numbers where the model has these."""

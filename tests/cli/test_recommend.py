@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -109,3 +110,25 @@ def test_users_of_another_table_get_what_they_did_not_rate(call, tmp_path):
     of_zoe = rows(call("mf.npz", "--ratings", "new.csv", "--user", "zoe")[1])
     assert of_zoe == [row for row in rows(said) if row[0] == "zoe"]
     assert "the solver of this model is unknown" in call("m.npz", "--ratings", "new.csv")[2]
+
+
+def test_users_without_a_score_are_told(call):
+    known = np.where([[True], [False], [False], [False], [False]], np.ones((5, 3)), np.nan)
+    users = np.array(["ann", "bob", "cat", "dan", "eve"])
+    everything = Seen(np.array([0, 3, 3, 3, 3, 6]), np.array([0, 1, 2, 0, 1, 2], np.int32), 3)
+    rankbench.save(Fitted(Factors(known, np.eye(3)), users, ITEMS, everything), "some.npz")
+    said = "some.npz: {} without a recommendation, as the model has no score for them (NaN): {}\n"
+    assert call("some.npz", "-k", 2, "--to", "some.csv")[2].startswith(said.format("3 of 5 users", "bob, cat, dan"))
+    assert call("some.npz", "-k", 2, "--seen")[2] == said.format("4 of 5 users", "bob, cat, dan, ...")
+    assert call("some.npz", "--user", "bob", "--user", "ann", "--seen")[2] == said.format("1 of 2 users", "bob")
+    assert "NaN" not in call("some.npz", "--user", "eve")[2]  # who has everything
+
+
+def test_python_warns_of_users_without_a_score():
+    model = Fitted(Factors(np.array([[1.0, 2, 3], [np.nan] * 3]), np.eye(3)), USERS, ITEMS, SEEN)
+    with pytest.warns(UserWarning, match="1 of 2 users without a recommendation.*: bob") as warned:
+        assert set(model.recommend()["user"]) == {"alice"}
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(model.recommend("alice")) == 2
