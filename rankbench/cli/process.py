@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 OK = 0
 FAILED = 1  # what was asked for was done, and something in it failed, differs or was found
-USAGE = 2  # a wrong name, value or file: nothing was done
+USAGE = 2  # a wrong name, value or file, or a folder that cannot be written
 INTERRUPTED = 130  # Ctrl-C
 
 _NOBODY = (errno.EPIPE, errno.EIO)  # the reader of a pipe is gone, or a terminal was closed

@@ -56,8 +56,8 @@ class Fitted:
     @cached_property
     def users(self) -> Ids:
         """The ids of the users."""
-        known = self.user_ids is None and self.seen is not None
-        return Ids("user", self.user_ids, len(self.seen.indptr) - 1 if known else None)
+        counted = None if self.user_ids is not None or self.seen is None else len(self.seen.indptr) - 1
+        return Ids("user", self.user_ids, counted)
 
     @cached_property
     def items(self) -> Ids:

@@ -1,27 +1,24 @@
-"""Users who get no recommendation since the model gives them no score."""
+"""Users who get no recommendation since the model gives them no score; the model is a `Fitted`, which imports this."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rankbench.core.contract import Flags, Ints
 from rankbench.core.texts import safe
 
-if TYPE_CHECKING:
-    from rankbench.fitted.model import Fitted
-
 _BLOCK = 1 << 20  # scores in memory at a time
 _SHOWN = 3  # users who are named
 
 
-def warn_of(model: "Fitted", users: Any, items: Any, seen: bool, served: Any) -> None:
+def warn_of(model: Any, users: Any, items: Any, seen: bool, served: Any) -> None:
     """Warn of users without a score, in the name of the caller's caller."""
     if said := told(model, users, items, seen, served):
         warnings.warn(said, stacklevel=3)
 
 
-def told(model: "Fitted", users: Any, items: Any, seen: bool, served: Any) -> str:
+def told(model: Any, users: Any, items: Any, seen: bool, served: Any) -> str:
     """What is said of the asked users who are not among the served ones, as their scores are NaN; else nothing.
 
     Users who lack a recommendation only because they have seen all items are not meant.
@@ -40,10 +37,9 @@ def told(model: "Fitted", users: Any, items: Any, seen: bool, served: Any) -> st
     return f"{count} without a recommendation, as the model has no score for them (NaN): {names}"
 
 
-def _have_unknown(model: "Fitted", users: Ints, among: Ints, seen: bool) -> Flags:
+def _have_unknown(model: Any, users: Ints, among: Ints, seen: bool) -> Flags:
     """Which of these users have an item that they may get and that has no score for them."""
     scores = np.array(model.score_all(users))
     if not seen and model.seen is not None:
         model.seen.bar(scores, users)
-    unknown: Flags = np.isnan(scores[:, among]).any(axis=1)
-    return unknown
+    return np.asarray(np.isnan(scores[:, among]).any(axis=1))
