@@ -13,7 +13,8 @@ from rankbench.core.contract import DECLARATIONS, Model, OwnMetric, Solver
 from rankbench.core.errors import UserError
 from rankbench.core.packages import import_needed
 from rankbench.core.streams import RNG, seed_of
-from rankbench.data.splits import SPLITS, Split, cut
+from rankbench.data import splits
+from rankbench.data.splits import Split
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.execution.training import Checkpoint, trained
 from rankbench.experiments import Budget
@@ -129,7 +130,8 @@ def split(
     if not isinstance(protocol, str):
         problem = f"the protocol is a {type(protocol).__name__}"
         raise UserError(problem, remedy='pass its name: split(data, "n-per-user", n=50)')
-    return cut(view_in("data", data), SPLITS.resolve(protocol, settings), seed_of(seed, rng), repetition)
+    view = view_in("data", data)
+    return splits.split(view, protocol, seed=seed_of(seed, rng), repetition=repetition, **settings)
 
 
 @overload

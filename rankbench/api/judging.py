@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,8 @@ def judged(
         raise UserError(f"margin={margin!r} is not valid", remedy="give a number above 0")
     if margin is not None and not 0 < margin < float("inf"):
         raise UserError(f"margin={margin:g} is out of range: must be above 0")
+    if relevant is not None and not isfinite(relevant):
+        raise UserError(f"relevant={relevant:g} is out of range: must be a finite number")
     if name and not is_file_name(name):
         raise UserError(
             f"results cannot be stored under the name {name!r:.60}", remedy="take letters, digits and dashes"

@@ -212,7 +212,7 @@ def rank(
     judges: Annotated[bool, option("--judges", None, "Show how well each judge agrees with the others.")] = False,
     propose: Annotated[int, option("--next", "N", "Propose so many comparisons to ask for next.")] = 0,
     against: Annotated[str, option("--against", "FILE", "Compare with the leaderboard of this file.")] = "",
-    seed: options.Seed = 0,
+    seed: Annotated[int, options.seed_option("Random seed of a bootstrap and of intervals of ranks.")] = 0,
     to: Annotated[
         list[Path] | None, option("--to", "FILE", "Write it as csv, md, tex, html, png, pdf or svg. Repeatable.")
     ] = None,
@@ -224,8 +224,11 @@ def rank(
     Example: rankbench rank battles.parquet --by category --covariate length --scale elo --to board.html
     """
     from rankbench.api.ranking import rank as ranked
-    from rankbench.cli.showing.answers import show_leaderboard
+    from rankbench.cli.showing.answers import refuse_places, show_leaderboard
 
+    if propose < 0:
+        raise UserError(f"--next={propose} is out of range: must be at least 0")
+    refuse_places(to or ())
     how: Any = {"intervals": intervals, "clusters": clusters, "scale": scale}  # checked where they are used
 
     def of(data: str) -> Any:

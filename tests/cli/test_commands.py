@@ -884,6 +884,33 @@ def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_ask
     assert all(f"{title}\n" in shown for title in ("Judges", "Comparisons to ask for next"))
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--judges"], "judge"),
+        (["--next", "-1"], "--next=-1 is out of range: must be at least 0"),
+        (["--to", "nowhere/board.csv"], "cannot write to nowhere/board.csv: there is no folder nowhere; choose another"),
+        (["--to", "board.doc"], "--to board.doc has no ending of a leaderboard"),
+        (["--against", "far.csv"], "share fewer than two items"),
+        (["--against", "nowhere.csv"], "nowhere.csv"),
+        (["--model", "pagerank", "--next", "3"], "pagerank has no errors to propose comparisons by"),
+    ],
+)
+def test_what_a_leaderboard_cannot_show_is_refused_before_it_is_printed(monkeypatch, capsys, tmp_path, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
+    (tmp_path / "far.csv").write_text("winner,loser\nx,y\ny,x\n")
+    assert rankbench(monkeypatch, "rank", "v.csv", *words) == 2
+    out, said = capsys.readouterr()
+    assert out == "" and message in said and said.count("\n") == 1
+
+
+def test_many_comparisons_to_ask_for_are_announced(monkeypatch, capsys, tmp_path):
+    (tmp_path / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
+    assert rankbench(monkeypatch, "rank", str(tmp_path / "v.csv"), "--next", "1001") == 0
+    assert "computing 1,001 comparisons to ask for next, one after the other\n" == capsys.readouterr().err
+
+
 def test_basic_functions_that_nothing_has_are_refused(tmp_path):
     with pytest.raises(UserError, match="--columns=1: tiny has stored no basic functions of named features; run frsvm"):
         looking._draw_bases(ran(tmp_path, selection=Selection(solvers=("global",))).study(), "1", tmp_path)

@@ -380,3 +380,10 @@ def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(tmp_path, mon
     assert "every number: rankbench table judge-test --csv" in alone and "rankbench compare" not in alone
     assert command(monkeypatch, "judge", "one.csv", "other.csv", *words) == 0
     assert "all pairs: rankbench compare judge-test; every number: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lowest", [float("nan"), float("inf")])
+def test_the_lowest_relevance_is_a_finite_number(lowest):
+    run, truth, _ = frames(8, users=20)
+    with pytest.raises(UserError, match=f"relevant={lowest} is out of range: must be a finite number"):
+        rankbench.judge({"mine": run}, truth, metric="map", relevant=lowest)

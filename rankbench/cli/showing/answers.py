@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankbench.api.anytime import compared
 from rankbench.api.judging import findings, judged
@@ -13,7 +13,7 @@ from rankbench.cli.process import FAILED, OK
 from rankbench.cli.showing.runs import say_how_to_resume
 from rankbench.core.amounts import amount
 from rankbench.core.errors import UserError
-from rankbench.core.lines import complain, in_folder, show
+from rankbench.core.lines import complain, in_folder, mention, show
 from rankbench.data.splits import SPLITS
 from rankbench.leaderboards.leaderboard import ENDINGS, Leaderboard, sheet_of
 from rankbench.own_data.auditing import hints
@@ -24,6 +24,11 @@ from rankbench.planning.materials import Materials
 from rankbench.records.cells import Place
 from rankbench.report.analysis.strength import weaknesses
 from rankbench.report.render.answer import answer, answer_sheet, failures
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_MANY = 1000  # comparisons to ask for next, which take a while
 
 
 def answered(
@@ -90,29 +95,43 @@ def show_conventions(runs: Sequence[str], truth: str | None, metric: str, publis
     return OK if found[0].fits else FAILED
 
 
+def refuse_places(to: Sequence[Path]) -> None:
+    """Raise an error for a file that no leaderboard can be written to, before it is made."""
+    for path in to:
+        if path.suffix not in ENDINGS:
+            raise UserError(f"--to {path} has no ending of a leaderboard", remedy=f"known: {', '.join(ENDINGS)}")
+        if not path.parent.is_dir():
+            raise UserError(f"cannot write to {path}: there is no folder {path.parent}", remedy="choose another file")
+
+
 def show_leaderboard(
     board: Leaderboard, judges: bool, propose: int, other: Leaderboard | None, to: Sequence[Path]
 ) -> int:
     """Print a leaderboard and what was asked for beside, and write it to files; returns the exit code."""
-    for path in to:
-        if path.suffix not in ENDINGS:
-            raise UserError(f"--to {path} has no ending of a leaderboard", remedy=f"known: {', '.join(ENDINGS)}")
+    beside = _beside(board, judges, propose, other)  # before anything is printed, as it may not suit the votes
     for name, one in {"": board, **board.categories}.items():
         show_sheet(f"{name}: {one.title}" if name else one.title, one.sheet)
         for line in one.remarks:
             show_folded(f"{line}.")
-    if judges:
-        show_sheet("Judges", sheet_of(board.judges()))
-    if propose:
-        show_sheet("Comparisons to ask for next", sheet_of(board.next(propose)))
-    if other is not None:
-        found = board.compare(other)
-        show_sheet("The other leaderboard's scores beside these", sheet_of(found))
-        show_folded(f"Kendall's tau between the two orders: {found.attrs['kendall']:.2f}.")
+    for title, found in beside.items():
+        show_sheet(title, sheet_of(found))
+        if "kendall" in found.attrs:
+            show_folded(f"Kendall's tau between the two orders: {found.attrs['kendall']:.2f}.")
     for path in to:
         board.save(path)
         show(f"wrote {path}")
     return OK
+
+
+def _beside(board: Leaderboard, judges: bool, propose: int, other: Leaderboard | None) -> dict[str, "DataFrame"]:
+    """What was asked for beside a leaderboard, by title."""
+    found = {"Judges": board.judges()} if judges else {}
+    scores = {} if other is None else {"The other leaderboard's scores beside these": board.compare(other)}
+    if propose > _MANY:
+        mention(f"computing {propose:,} comparisons to ask for next, one after the other")
+    if propose:
+        found["Comparisons to ask for next"] = board.next(propose)
+    return found | scores
 
 
 def _say_what_is_compared(session: Session, choice: Choice, seconds: float | None, materials: Materials) -> None:

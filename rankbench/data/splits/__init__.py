@@ -121,7 +121,12 @@ class OfCore(Protocol):
 
 def split(view: View, protocol: str, *, seed: int = 0, repetition: int = 0, **settings: object) -> Split:
     """Cut a view by a named protocol: `split(data, "n-per-user", n=50, seed=0)`."""
-    return cut(view, SPLITS.resolve(protocol, settings), seed, repetition)
+    named = SPLITS.resolve(protocol, settings)
+    for name in dict(named.given).keys() & settings.keys():
+        raise UserError(
+            f"{name} is given twice, in {protocol!r} and as {name}={settings[name]!r}", remedy="give it once"
+        )
+    return cut(view, named, seed, repetition)
 
 
 def cut(view: View, protocol: Named, seed: int, repetition: int, data: str | None = None) -> Split:

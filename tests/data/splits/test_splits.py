@@ -12,6 +12,7 @@ import scipy.sparse
 from data.splits.small import EVERY_SPLIT, SEEDS, cut_or_skip, patient, rankings, ratings, rows_of, shuffled
 from hypothesis import given, settings
 
+import rankbench
 from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS, Split, cut, split
 from rankbench.data.synthetic import LowRank
@@ -343,6 +344,15 @@ def test_comparisons_are_split_like_ratings(data, protocol):
 def test_bad_settings_are_refused(data, protocol, settings, message):
     with pytest.raises(UserError, match=message):
         split(data, protocol, **settings)
+
+
+def test_a_setting_in_the_name_and_beside_it_is_refused(data):
+    message = "n is given twice, in 'n-per-user[n=5]' and as n=6; give it once"
+    for asked in (split, rankbench.split):
+        with pytest.raises(UserError, match=re.escape(message)):
+            asked(data, "n-per-user[n=5]", n=6)
+    both = split(data, "n-per-user[n=5]", least=6)
+    assert both.hash == split(data, "n-per-user[n=5,least=6]").hash
 
 
 def test_fractions_that_make_up_the_whole_are_not_refused_for_rounding(data):
