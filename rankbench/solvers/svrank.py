@@ -183,7 +183,7 @@ def _over_residuals(run: _Run, users: Int32s) -> Iterator[bool]:
 
 
 def _levelled(run: _Run, user: int, part: Shared | None, start: SmoothedPoint | None) -> SmoothedPoint:
-    """The solution of one user's next level of smoothing, which is written into the model's arrays if it is the best."""
+    """The solution of one user's next level of smoothing, written into the model's arrays if it is the best."""
     rows = slice(run.train.indptr[user], run.train.indptr[user + 1])
     y = run.train.values[rows]
     problem = ResidualProblem(y, 2.0 * run.solver.C / len(y) ** 2, run.solver.eps)

@@ -887,9 +887,9 @@ def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_ask
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judges"], "judge"),
+        (["--judges"], "these votes"),
         (["--next", "-1"], "--next=-1 is out of range: must be at least 0"),
-        (["--to", "nowhere/board.csv"], "cannot write to nowhere/board.csv: there is no folder nowhere; choose another"),
+        (["--to", "nowhere/board.csv"], "cannot write to nowhere/board.csv: there is no folder nowhere"),
         (["--to", "board.doc"], "--to board.doc has no ending of a leaderboard"),
         (["--against", "far.csv"], "share fewer than two items"),
         (["--against", "nowhere.csv"], "nowhere.csv"),
