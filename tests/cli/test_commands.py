@@ -887,7 +887,7 @@ def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_ask
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judges"], "these votes"),
+        (["--judges"], "at least two judges; name it: FILE[judge=NAME]"),
         (["--next", "-1"], "--next=-1 is out of range: must be at least 0"),
         (["--to", "nowhere/board.csv"], "cannot write to nowhere/board.csv: there is no folder nowhere"),
         (["--to", "board.doc"], "--to board.doc has no ending of a leaderboard"),
