@@ -67,7 +67,7 @@ class OwnRatings(OwnSource):
     missing: Annotated[Literal["error", "drop"], AddedLater()] = "error"
     decimal: Annotated[Literal["point", "comma"], AddedLater()] = "point"
     kind: ClassVar[str] = "csv"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4  # times may be whole numbers that are written with decimals
 
     def __post_init__(self) -> None:
         super().__post_init__()
