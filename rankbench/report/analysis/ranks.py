@@ -90,12 +90,12 @@ def _ranked(study: Study, measure: Measure, solvers: list[str], values: Floats, 
     tested = over_data(values, measure.better)
     average, likely = tested.ranks, tested.p
     order = sorted(range(len(solvers)), key=lambda place: (average[place], solvers[place]))
-    best = order[0]
+    best, pairs = order[0], len(solvers) * (len(solvers) - 1) // 2  # any of which could have been picked
     chances = []
     for other in order[1:]:
         apart = measure.sign * (values[best] - values[other])
         errors = [_error(study, measure, places, (solvers[best], solvers[other])) for places in whole]
-        new = on_new_data(apart.tolist(), errors)
+        new = on_new_data(apart.tolist(), errors, pairs)
         chances.append((new.chance, new.chance_low, new.chance_high))
     names = tuple(solvers[place] for place in order)
     same = [[likely[one][other] >= LEVEL for other in order] for one in order]
