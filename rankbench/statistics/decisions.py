@@ -7,22 +7,22 @@ alike, any would be called worse in 5 % of groups (Hsu's comparison with the bes
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import ceil, inf, nan
 
 import numpy as np
-from scipy.special import chdtri, ndtr, ndtri
+from scipy.special import chdtri, ndtr
 
-from rankbench.core.contract import Flags, Floats, Ints
+from rankbench.core.contract import Floats, Ints
 from rankbench.core.errors import UserError
 from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import NO_USER, Z95, Estimate, few_hits, rare, reason_of, table_of
+from rankbench.statistics.thresholds import levelled, of_each, shaped, thresholds
 from rankbench.statistics.variation import Together, Variation, together
 
 BETTER, WORSE, EQUAL, OPEN = "better", "worse", "equal", "open"
 POWER = 0.8416212335729143  # a normal mean lies so many errors above a threshold that it exceeds with probability .8
 DEFAULT_MARGIN = 0.01  # of the best mean
-_DRAWS = 4000
+_DRAWS = 2000
 _ROUNDING = 1e-12  # of a difference
 _TRIED = (3, 5, 7, 10, 15, 20, 30, 50, 100)  # repetitions that could settle an open verdict
 
@@ -96,7 +96,7 @@ def ranked(
     decisions[known[best]] = _of_best(
         decisions[known[best]], [decisions[place] for place in known if place != known[best]]
     )
-    for place, chance in enumerate(_first(group.together, seed)):
+    for place, chance in enumerate(_first(group.together, group.pairs, seed)):
         first[known[place]] = chance
     tiers = in_tiers(means, deviates, bar)
     return Ranked(
@@ -177,56 +177,13 @@ def _group(values: Floats, better: str, margin: float | None, weights: Floats | 
     whole = np.isfinite(values[known]).all(axis=0)  # a user counts where all solvers have a value
     kept = np.where(whole, values[known], nan)
     own = None if weights is None else np.broadcast_to(weights, values.shape)[known]
-    table, lost = table_of(kept * (1.0 if better == "higher" else -1.0), own)
+    table, lost, unequal = table_of(kept * (1.0 if better == "higher" else -1.0), own)
     if not known or not table.size:
         return None
-    found = together(table)
+    found = together(table, unequal)
     pairs = few_hits(found.differences(), rare(kept, limits), limits)
     margin = margin if margin is not None else DEFAULT_MARGIN * abs(float(found.means.max()))
     return _Group(known, found, pairs, margin, reason_of(pairs, lost, float(np.nanmax(np.abs(kept)))))
-
-
-def thresholds(group: Together, seed: int = 0, every: bool = False, families: int = 1) -> tuple[float, float]:
-    """How many standard errors behind the best one any of these solvers is in 5 and in 10 % of groups, all alike.
-
-    With `every`, how many any two of them are apart. With several families the groups are so many times rarer.
-    """
-    sure = 1 - 0.05 / families, 1 - 0.1 / families
-    least = tuple(float(ndtri((1 + share) / 2)) for share in sure)
-    if len(group.means) <= 2:
-        return least[0], least[1]
-    of_repetitions = group.common / group.repetitions  # few of them tell no solvers apart in this
-    covariances = _nonnegative(group.by_user + of_repetitions * np.eye(len(group.means)))
-    drawn = _shaped(_normals(seed, _DRAWS, len(covariances)), covariances)
-    own = np.diag(covariances)
-    errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariances, 0.0))
-    known = errors > 1e-7 * np.sqrt(own.max())
-    if every:
-        apart = (_apart(drawn[:, place], drawn, errors[place], known[place]) for place in range(len(own)))
-        largest = np.max(np.stack([one.max(axis=1) for one in apart]), axis=0)
-    else:
-        best = drawn.argmax(axis=1)
-        largest = _apart(drawn.max(axis=1), drawn, errors[best], known[best]).max(axis=1)
-    bar, closer = np.quantile(largest, sure)
-    return max(float(bar), least[0]), max(float(closer), least[1])
-
-
-def _nonnegative(covariances: Floats) -> Floats:
-    """The nearest covariances without a negative variance, as chance estimates it where solvers hardly vary.
-
-    Where none is positive the solvers count as independent and equally varied, the most cautious case.
-    """
-    values, vectors = np.linalg.eigh(covariances)
-    if values[0] >= -_ROUNDING * values[-1] and values[-1] > 0:
-        return covariances
-    kept = np.maximum(values, 0.0)
-    return np.asarray((vectors * kept) @ vectors.T) if kept.any() else np.eye(len(values))
-
-
-def _apart(one: Floats, all_of_them: Floats, errors: Floats, known: Flags) -> Floats:
-    """How many standard errors each draw of one solver is from those of all."""
-    behind = np.abs(one[:, None] - all_of_them)
-    return np.divide(behind, errors, out=np.zeros_like(behind), where=np.broadcast_to(known, behind.shape))
 
 
 def foreseen(values: Floats, better: str, counts: Sequence[int], weights: Floats | None = None,
@@ -264,7 +221,8 @@ def _decision(pair: Variation, z: float, bar: float, closer: float, margin: floa
     if reach <= _ROUNDING * abs(mean):
         reason = "the same values for every user" if mean == 0 else "the same difference for every user"
     share, error = float(pair.repetition_share), float(pair.error)
-    difference = Estimate(mean, mean - reach, mean + reach, error, pair.users, pair.repetitions, share, reason)
+    ends, counts = (mean - reach, mean + reach), (pair.users, pair.repetitions)
+    difference = Estimate(mean, *ends, error, *counts, share, reason, pair.unequal)
     p = min(1.0, 2 * float(ndtr(-z * Z95 / bar)))
     needed = _needed(pair, bar, closer, margin) if word == OPEN else (None, None)
     return Decision(word, -1, difference, margin, p, *_chance(pair, reach), detectable(pair, bar), *needed, reason)
@@ -312,7 +270,7 @@ def _chance(pair: Variation, reach: float) -> tuple[float, float, float]:
         return (sure, 0.0, 1.0) if not np.isfinite(reach) else (sure, sure, sure)
     both = float(np.hypot(anew, pair.error))
     alone = pair.repetitions > 1 and float(pair.by_repetition) > 0
-    spread = Z95 / (2 * (int(pair.degrees) if alone else pair.users - 1)) ** 0.5
+    spread = Z95 / (2 * (int(pair.degrees) if alone else pair.of_users)) ** 0.5
     moved = float(np.hypot(Z95 * pair.error, spread * mean))
     return float(ndtr(mean / both)), float(ndtr((mean - moved) / anew)), float(ndtr((mean + moved) / anew))
 
@@ -348,37 +306,45 @@ def in_tiers(means: Floats, deviates: Floats, bar: float) -> list[tuple[int, ...
     return found
 
 
-def _first(group: Together, seed: int, outer: int = 200, inner: int = 200) -> list[tuple[float, float, float]]:
+def _first(group: Together, pairs: Variation, seed: int, outer: int = 200, inner: int = 200
+           ) -> list[tuple[float, float, float]]:  # fmt: skip
     """Each solver's chance to come first in a new draw of users and one repetition, with its 95 % interval."""
     rng, k = np.random.default_rng(seed), len(group.means)
     if group.users < 2:
         return [(1 / k, 0.0, 1.0)] * k
     noise = [
-        _shaped(rng.standard_normal((size, k)), group.covariances(count))
+        shaped(rng.standard_normal((size, k)), group.covariances(count))
         for count, size in ((group.repetitions, outer), (1, inner))
     ]
     drawn = group.means + noise[0][:, None] + noise[1]
     tops = drawn == drawn.max(axis=2, keepdims=True)  # equal ones share the place
-    shares = (tops / tops.sum(axis=2, keepdims=True)).mean(axis=1)
-    low, high = np.quantile(shares, (0.025, 0.975), axis=0)
-    return [(float(shares[:, place].mean()), float(low[place]), float(high[place])) for place in range(k)]
+    shares = (tops / tops.sum(axis=2, keepdims=True)).mean(axis=(0, 1))
+    found = []
+    for place, (low, high) in enumerate(_first_within(group, pairs, seed)):
+        share = float(shares[place])
+        found.append((share, min(low, share), max(high, share)))
+    return found
 
 
-@lru_cache(maxsize=32)
-def _normals(seed: int, size: int, solvers: int) -> Floats:
-    """Standard normal draws, size x solvers."""
-    return np.random.default_rng(seed).standard_normal((size, solvers))
+def _first_within(group: Together, pairs: Variation, seed: int) -> list[tuple[float, float]]:
+    """The intervals of the chances to come first: where each solver's differences from all others have their ends.
 
-
-def _shaped(normals: Floats, covariances: Floats) -> Floats:
-    """Standard normal draws, turned into those with these covariances.
-
-    By their symmetric root, which hardly changes where the covariances hardly change. Eigenvectors alone may turn round
-    by a rounding error, or by another library, and with them every draw.
+    The chance rises with every one of them. Their intervals hold for all others together, and cover, as that of
+    the chance to beat one rival, the error of the spread of new draws too. So these hold the true chance in at least
+    95 % of cases, and in more of them the more solvers there are.
     """
-    values, vectors = np.linalg.eigh(covariances)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.asarray(normals @ root)
+    bars = of_each(group, seed)[:, None]
+    varied = (pairs.repetitions > 1) & (pairs.by_repetition > 0)
+    spread = Z95 / np.sqrt(2 * np.where(varied, pairs.degrees, pairs.of_users))
+    moved = np.hypot(pairs.reach(bars), spread * pairs.mean)
+    anew = levelled(group.by_user, group.of_users) + levelled(group.by_repetition, group.repetitions - 1)
+    noise = shaped(np.random.default_rng(seed).standard_normal((_DRAWS, len(group.means))), anew)
+    found = []
+    for place, behind in enumerate(moved):
+        apart = np.delete(noise[:, [place]] - noise, place, axis=1)
+        low, high = (np.delete(pairs.mean[place] + side * behind, place) for side in (-1, 1))
+        found.append((float((apart + low > 0).all(axis=1).mean()), float((apart + high >= 0).all(axis=1).mean())))
+    return found
 
 
 def undecided(reason: str, margin: float) -> Decision:

@@ -20,12 +20,13 @@ def detectable(pair: Variation, bar: float) -> float:
     """
     if pair.users < 2:
         return inf
-    by_user = float(pair.by_user) * _estimated(pair.users - 1, 0)
+    by_user = float(pair.by_user) * _estimated(pair.of_users, 0)
     if pair.repetitions < 2:
-        reach = np.sqrt(by_user) * student(pair.users - 1, bar)
+        reach = np.sqrt(by_user) * student(pair.of_users, bar)
     else:
         by_repetition, freedom = _seen(pair)
-        reach = reach_of(by_user, by_repetition, pair.users - 1, freedom, bar, pair.repetitions)
+        cells = pair.by_cell / (pair.users * pair.repetitions)
+        reach = reach_of(by_user, by_repetition, cells, pair.of_users, freedom, bar, pair.repetitions)
     return float(np.quantile(reach + float(pair.error) * _NORMAL, 0.8))
 
 
@@ -42,6 +43,6 @@ def _seen(pair: Variation) -> tuple[Floats, Ints]:
 
 
 @lru_cache(maxsize=64)
-def _estimated(freedom: int, part: int) -> Floats:
+def _estimated(freedom: float, part: int) -> Floats:
     """What a variance of one is estimated to be with these degrees of freedom, evenly spread, in an order of chance."""
     return np.asarray(chdtri(freedom, np.random.default_rng(part).permutation(_STRATA)) / freedom)

@@ -8,7 +8,7 @@ from scipy.special import betaincinv
 
 from rankbench.core.amounts import amount
 from rankbench.core.contract import Floats
-from rankbench.statistics.variation import FEWEST, Variation, linear, student, variation
+from rankbench.statistics.variation import FEWEST, Variation, freedom_of, linear, student, variation
 
 Z95 = 1.959963984540054  # a normal mean reaches so many standard errors to each side at 95 %
 _EVENTS = 30  # a rate with fewer hits or fewer misses has the exact interval
@@ -29,11 +29,15 @@ class Estimate:
     repetitions: int
     repetition_share: float  # of the variance
     reason: str = ""  # why it is unbounded or has no width, or what it is not to be trusted for
+    unequal: float = 0.0  # degrees of freedom by users who weigh unequally; 0 stands for users - 1
 
     @property
     def freedom(self) -> float:
         """Satterthwaite's degrees of freedom of the standard error."""
-        parts = ((self.repetition_share, self.repetitions - 1), (1 - self.repetition_share, self.users - 1))
+        parts = (
+            (self.repetition_share, self.repetitions - 1),
+            (1 - self.repetition_share, self.unequal or self.users - 1),
+        )
         taken = sum(share**2 / freedom for share, freedom in parts if freedom > 0)
         return 1 / taken if taken > 0 else 0.0
 
@@ -42,8 +46,8 @@ class Estimate:
         return self if sign > 0 else replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
 
-def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str]:
-    """The linear tables of repetitions and users that have values, and in words what was left out.
+def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str, float]:
+    """The linear tables of repetitions and users that have values, in words what was left out, and `freedom_of` them.
 
     `values` is ... x repetitions x users. Users without any value and repetitions without any user are left out.
     """
@@ -53,8 +57,9 @@ def table_of(values: Floats, weights: Floats | None = None) -> tuple[Floats, str
     users = np.asarray(counted.any(axis=1)).any(axis=0)
     weights = None if weights is None else np.broadcast_to(weights, values.shape)[..., known, :][..., users]
     lost = int((~known).sum())
-    left_out = f"{amount(lost, 'repetition')} without values" if lost else ""
-    return linear(values[..., known, :][..., users], weights), left_out
+    kept = values[..., known, :][..., users]
+    said = f"{amount(lost, 'repetition')} without values" if lost else ""
+    return linear(kept, weights), said, freedom_of(kept, weights)
 
 
 def mean_of_users(values: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None) -> Estimate:
@@ -62,10 +67,10 @@ def mean_of_users(values: Floats, weights: Floats | None = None, limits: tuple[f
     if np.isinf(values).any():
         mean = float(np.nanmean(values))
         return Estimate(mean, -inf, inf, nan, values.shape[1], len(values), 0.0, INFINITE)
-    table, lost = table_of(values, weights)
+    table, lost, unequal = table_of(values, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
-    found = variation(table)
+    found = variation(table, unequal)
     low, high = (float(end) for end in ends_of(found))
     reason = reason_of(found, lost, float(np.nanmax(np.abs(values))))
     if limits is not None and found.users > 1:
@@ -85,10 +90,10 @@ def difference_of_users(
     one: Floats, other: Floats, weights: Floats | None = None, limits: tuple[float, float] | None = None
 ) -> Estimate:
     """The mean of one minus the other over the users that both have, with its interval."""
-    table, lost = table_of(np.asarray(one, np.float64) - other, weights)
+    table, lost, unequal = table_of(np.asarray(one, np.float64) - other, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
-    found = few_hits(variation(table), rare(np.stack([one, other]), limits), limits)
+    found = few_hits(variation(table, unequal), rare(np.stack([one, other]), limits), limits)
     low, high = (float(end) for end in ends_of(found))
     return _estimate(found, low, high, reason_of(found, lost, float(np.nanmax(np.abs(one)))))
 
@@ -133,7 +138,8 @@ def reason_of(found: Variation, lost: str = "", largest: float = 0.0) -> str:
 
 def _estimate(found: Variation, low: float, high: float, reason: str) -> Estimate:
     share = float(found.repetition_share)
-    return Estimate(float(found.mean), low, high, float(found.error), found.users, found.repetitions, share, reason)
+    error, unequal = float(found.error), found.unequal
+    return Estimate(float(found.mean), low, high, error, found.users, found.repetitions, share, reason, unequal)
 
 
 def _trials(found: Variation, share: float, width: float) -> float:
@@ -141,7 +147,7 @@ def _trials(found: Variation, share: float, width: float) -> float:
     error = float(found.error) / width
     if share in (0.0, 1.0) or error <= _ROUNDING:
         return float(found.users)
-    freer = float(student(found.users - 1, Z95)) * error / max(float(found.reach(Z95)) / width, 1e-300)
+    freer = float(student(found.of_users, Z95)) * error / max(float(found.reach(Z95)) / width, 1e-300)
     return share * (1 - share) / error**2 * min(1.0, freer) ** 2
 
 

@@ -6,9 +6,10 @@ from statistics import fmean
 import numpy as np
 
 from rankbench.core.contract import Floats
-from rankbench.statistics.decisions import EQUAL, WORSE, thresholds, words
+from rankbench.statistics.decisions import EQUAL, WORSE, words
 from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import Estimate, difference_of_users, mean_of_users
+from rankbench.statistics.thresholds import thresholds
 from rankbench.statistics.variation import Together, Variation
 
 Drawn = tuple[Floats, Floats | None]  # values of solvers x repetitions x users, and weights

@@ -33,6 +33,7 @@ class Variation:
     repetitions: int
     freedom: Ints | int = 0  # degrees of the variance by repetition; 0 stands for one fewer than there are repetitions
     pooled: int = 0  # those of all solvers' together; 0 where there is one
+    unequal: float = 0.0  # degrees of the variance by user where users weigh unequally; 0 stands for users - 1
 
     @property
     def error(self) -> Floats:
@@ -48,8 +49,14 @@ class Variation:
     def reach(self, z: float | Floats) -> Floats:
         """How far an interval reaches to each side that a normal mean of known variance would have at z errors."""
         if self.repetitions < 2:
-            return np.asarray(np.sqrt(self.by_user) * student(self.users - 1, z))
-        return reach_of(self.by_user, self.by_repetition, self.users - 1, self.degrees, z, self.repetitions)
+            return np.asarray(np.sqrt(self.by_user) * student(self.of_users, z))
+        cells = self.by_cell / (self.users * self.repetitions)
+        return reach_of(self.by_user, self.by_repetition, cells, self.of_users, self.degrees, z, self.repetitions)
+
+    @property
+    def of_users(self) -> float:
+        """The degrees of freedom of the variance by user."""
+        return self.unequal or self.users - 1
 
     @property
     def degrees(self) -> Ints:
@@ -77,18 +84,25 @@ class Variation:
         more = np.asarray(self.freedom) * (repetitions - 1) // max(self.repetitions - 1, 1)
         of_user = self.by_user * self.users / users
         pooled = self.pooled * (repetitions - 1) // max(self.repetitions - 1, 1)
-        return Variation(self.mean, of_user, of_repetition, self.by_cell, none, users, repetitions, more, pooled)
+        unequal = self.unequal * (users - 1) / max(self.users - 1, 1)
+        return Variation(
+            self.mean, of_user, of_repetition, self.by_cell, none, users, repetitions, more, pooled, unequal
+        )  # fmt: skip
 
 
-def reach_of(by_user: Floats, by_repetition: Floats, of_users: int, of_repetitions: Ints, z: float | Floats,
-             repetitions: int) -> Floats:  # fmt: skip
-    """How far an interval reaches, by the two variances with their degrees of freedom; see `Variation.reach`."""
+def reach_of(by_user: Floats, by_repetition: Floats, by_cell: Floats, of_users: float, of_repetitions: Ints,
+             z: float | Floats, repetitions: int) -> Floats:  # fmt: skip
+    """How far an interval reaches, by the two variances with their degrees of freedom; see `Variation.reach`.
+
+    What cells bring to the mean was taken from the variance by user, whose error is still that of both together.
+    """
     howe = by_user * student(of_users, z) ** 2 + by_repetition * student(of_repetitions, z) ** 2
     if repetitions < FEWEST:
         return np.asarray(np.sqrt(howe))
     whole = by_user + by_repetition
-    taken = by_user**2 / of_users + by_repetition**2 / of_repetitions
+    taken = (by_user + by_cell) ** 2 / of_users + by_repetition**2 / of_repetitions
     freedom = np.divide(whole**2, taken, out=np.full(np.shape(whole), float(of_users)), where=taken > 0)
+    freedom = np.maximum(freedom, np.minimum(of_users, of_repetitions))
     return np.asarray(np.sqrt((howe + whole * student(freedom, z) ** 2) / 2))
 
 
@@ -99,7 +113,7 @@ def steady(own: Floats, pooled: Floats, alone: int, together: int) -> Flags:
     return np.asarray(own <= pooled * fdtri(alone, together, _UNUSUAL))
 
 
-def student(freedom: int | Ints | Floats, z: float | Floats) -> Floats:
+def student(freedom: float | Ints | Floats, z: float | Floats) -> Floats:
     """The quantile of Student's distribution at the level where the normal one has z."""
     level = ndtr(-np.asarray(z, np.float64))
     if level.ndim == 0 and np.size(freedom) > _SEVERAL and np.issubdtype(np.asarray(freedom).dtype, np.integer):
@@ -114,13 +128,45 @@ def linear(values: Floats, weights: Floats | None = None) -> Floats:
     known = np.where(counted, 1.0 if weights is None else weights, 0.0)
     filled = np.where(counted, values, 0.0)
     totals = known.sum(axis=-1, keepdims=True)
+    larger = 1.0 if weights is None else _leverage(_of_users(values, weights))[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (known * filled).sum(axis=-1, keepdims=True) / totals
-        return np.asarray(means + values.shape[-1] * known * (filled - means) / totals)
+        return np.asarray(means + larger * values.shape[-1] * known * (filled - means) / totals)
 
 
-def variation(table: Floats) -> Variation:
-    """The variation of the means of tables ... x repetitions x users, as `linear` returns them."""
+def freedom_of(values: Floats, weights: Floats | None) -> float:
+    """The degrees of freedom of the variance by user of `linear`'s table where users weigh unequally, else 0."""
+    return 0.0 if weights is None else _leverage(_of_users(values, weights))[1]
+
+
+def _of_users(values: Floats, weights: Floats) -> Floats:
+    """What each user weighs on average, where it has a value."""
+    counted = ~np.isnan(values)
+    axes = tuple(range(values.ndim - 1))
+    total, times = np.where(counted, weights, 0.0).sum(axis=axes), counted.sum(axis=axes)
+    return np.asarray(np.divide(total, times, out=np.zeros(len(total)), where=times > 0))
+
+
+def _leverage(weights: Floats) -> tuple[float, float]:
+    """By what the residuals of a weighted mean are to be enlarged, and the degrees of freedom of its variance.
+
+    A user that weighs much pulls the mean to itself, so that its residual comes out small. Where the values vary alike,
+    the variance is right on average with the first number. The degrees are one fewer than Kish's effective number of
+    users. Those by Satterthwaite's rule are fewer still and cover too much, as a large residual goes with a large
+    error. Equal weights give 1, and 0, which stands for one degree fewer than there are users.
+    """
+    n, total = len(weights), float(weights.sum())
+    if n < 2 or total <= 0 or np.ptp(weights) == 0 or (weights > 0).sum() < 2:
+        return 1.0, 0.0
+    share = weights / total
+    square = share**2
+    whole = float(square.sum())
+    seen = float((square * (1 - 2 * share + whole)).sum())
+    return float(np.sqrt(whole / seen * (n - 1) / n)), max(1 / whole - 1, 1.0)
+
+
+def variation(table: Floats, unequal: float = 0.0) -> Variation:
+    """The variation of the means of tables ... x repetitions x users, as `linear` returns them, and `freedom_of`."""
     *_, repetitions, users = table.shape
     of_users, of_repetitions = table.mean(axis=-2), table.mean(axis=-1)
     mean = of_users.mean(axis=-1)
@@ -137,7 +183,7 @@ def variation(table: Floats) -> Variation:
         by_repetition = (ends**2).sum(axis=-1) / (repetitions - 1) / repetitions
     error = np.sqrt(by_user + by_repetition)
     skewness = np.divide(cube, error**3, out=np.zeros_like(cube), where=error > 0)
-    return Variation(mean, by_user, by_repetition, by_cell, skewness, users, repetitions)
+    return Variation(mean, by_user, by_repetition, by_cell, skewness, users, repetitions, unequal=unequal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +196,12 @@ class Together:
     by_cell: Floats
     users: int
     repetitions: int
+    unequal: float = 0.0  # as of a `Variation`
+
+    @property
+    def of_users(self) -> float:
+        """The degrees of freedom of the variances by user."""
+        return self.unequal or self.users - 1
 
     @property
     def common(self) -> float:
@@ -172,7 +224,7 @@ class Together:
         freedom = np.where(steady(own, pooled, alone, together), together, alone)
         return Variation(
             mean, np.maximum(by_user, 0.0), single / self.repetitions, by_cell, np.zeros_like(mean), self.users,
-            self.repetitions, freedom, together,
+            self.repetitions, freedom, together, self.unequal,
         )  # fmt: skip
 
     def covariances(self, repetitions: int) -> Floats:
@@ -180,7 +232,7 @@ class Together:
         return np.asarray(self.by_user + self.by_repetition / repetitions)
 
 
-def together(table: Floats) -> Together:
+def together(table: Floats, unequal: float = 0.0) -> Together:
     """How the means of solvers x repetitions x users vary together."""
     _, repetitions, users = table.shape
     of_users, of_repetitions = table.mean(axis=1), table.mean(axis=2)
@@ -195,7 +247,7 @@ def together(table: Floats) -> Together:
         by_cell = rest @ rest.T / (more * (repetitions - 1))
         by_repetition = ends @ ends.T / (repetitions - 1)
         by_user -= by_cell / users / repetitions
-    return Together(means, by_user, by_repetition, by_cell, users, repetitions)
+    return Together(means, by_user, by_repetition, by_cell, users, repetitions, unequal)
 
 
 def _of_pairs(covariances: Floats) -> Floats:

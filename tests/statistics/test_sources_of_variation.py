@@ -10,11 +10,12 @@ from scipy import optimize, stats
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import decisions, study
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, thresholds
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked
 from rankbench.statistics.detectable import detectable
 from rankbench.statistics.estimates import ONE_USER, ONE_VALUE, difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data, over_data
 from rankbench.statistics.reproduced import AGREES, HIGHER, LOWER, UNDECIDED, Ours, Printed, reproduced
+from rankbench.statistics.thresholds import thresholds
 from rankbench.statistics.variation import linear, student, together, variation
 
 

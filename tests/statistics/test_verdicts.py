@@ -8,8 +8,9 @@ from scipy.special import ndtr
 
 from rankbench.core.errors import UserError
 from rankbench.statistics import Sample, between, power, shared_by, verdicts
-from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, _shaped, ranked, thresholds, words
+from rankbench.statistics.decisions import BETTER, EQUAL, OPEN, WORSE, ranked, words
 from rankbench.statistics.estimates import mean_of_users
+from rankbench.statistics.thresholds import shaped, thresholds
 from rankbench.statistics.variation import Together
 
 
@@ -322,7 +323,7 @@ def test_draws_hardly_change_where_covariances_hardly_change():
     alike = tall[[0, 0, 0, 1, 1, 2]]
     for covariances in (np.eye(6), alike @ alike.T, np.ones((6, 6))):
         noise = 1e-13 * rng.standard_normal((6, 6))
-        one, other = _shaped(normals, covariances), _shaped(normals, covariances + noise + noise.T)
+        one, other = shaped(normals, covariances), shaped(normals, covariances + noise + noise.T)
         np.testing.assert_allclose(one, other, atol=1e-5)
-        many = _shaped(rng.standard_normal((200_000, 6)), covariances)
+        many = shaped(rng.standard_normal((200_000, 6)), covariances)
         np.testing.assert_allclose(np.cov(many.T), covariances, atol=0.05)
