@@ -31,14 +31,6 @@ def thresholds(group: Together, seed: int = 0, every: bool = False, families: in
     return max(float(bar), least[0]), max(float(closer), least[1])
 
 
-def of_each(group: Together, seed: int = 0) -> Floats:
-    """For each solver, how many standard errors any other one is from it in 5 % of groups, all alike."""
-    least = float(ndtri(0.975))
-    if len(group.means) <= 2:
-        return np.full(len(group.means), least)
-    return np.asarray(np.maximum(np.quantile(_from_each(*_drawn(group, seed)), 0.95, axis=1), least))
-
-
 def _drawn(group: Together, seed: int) -> tuple[Floats, Floats, Flags]:
     """Draws of the means of equal solvers that vary as these do, the errors of their differences, and which vary."""
     of_repetitions = group.common / group.repetitions  # few of them tell no solvers apart in this

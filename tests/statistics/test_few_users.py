@@ -10,7 +10,7 @@ from rankbench.statistics import study
 from rankbench.statistics.decisions import WORSE, ranked, words
 from rankbench.statistics.estimates import mean_of_users
 from rankbench.statistics.over_data import on_new_data
-from rankbench.statistics.thresholds import levelled, of_each, thresholds
+from rankbench.statistics.thresholds import levelled, thresholds
 from rankbench.statistics.variation import linear, student, together, variation
 
 
@@ -39,12 +39,6 @@ def test_many_users_tell_how_solvers_vary_together():
         given[0, 0] + given[9, 9] - 2 * given[0, 9], rel=0.01
     )
     assert levelled(np.ones((1, 1)), 5).tolist() == [[0.0]]
-
-
-def test_a_solver_is_closer_to_each_other_one_than_any_two_are():
-    found = together(alike(np.random.default_rng(2), 10, 1, 200))
-    assert ((of_each(found) > 2.5) & (of_each(found) < thresholds(found)[0])).all()
-    assert of_each(together(alike(np.random.default_rng(2), 2, 1, 200))) == pytest.approx(1.96, abs=1e-3)
 
 
 @pytest.mark.parametrize(("solvers", "users", "repetitions"), [(10, 6, 3), (10, 10, 1), (20, 10, 3)])
