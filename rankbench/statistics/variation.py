@@ -6,6 +6,7 @@ mean squares of a crossed design; cells are counted with the repetitions, as two
 by chance, would else seem to bring nothing. An interval reaches between two: the sum of the squared reaches of both
 parts, each with its own degrees of freedom (Howe 1974), which covers 96 to 99 % with three repetitions, and
 Satterthwaite's single number of degrees, which covers 92 to 96 %. A bootstrap of both is slower and covers no better.
+Users who weigh unequally have the degrees of freedom of their effective number (Kish 1965).
 """
 
 from dataclasses import dataclass
