@@ -294,7 +294,8 @@ def test_ratings_by_their_ids_are_folded_in():
     assert sorted(found.user_ids.tolist()) == ["yan", "zoe"] and found.item_ids is FOLDING.item_ids
     assert found.score_all(np.array([zoe])).tobytes() == expected[:1].tobytes()
     assert sorted(found.recommend("zoe")["item"]) == ["c", "d", "e"]  # not what zoe rated
-    assert found.recommend("yan").empty  # the model knows no item that yan rated
+    with pytest.warns(UserWarning, match="1 of 1 users without a recommendation"):
+        assert found.recommend("yan").empty  # the model knows no item that yan rated
     assert found.fold_in({"a": 1.0}).n_items == 5  # which goes on
 
 
