@@ -31,7 +31,8 @@ def _experiments() -> list[str]:
 
 def _registered(file: str, group: str) -> list[str]:
     """The names in the tables of the registries that this module makes, and those of plug-ins of this group."""
-    tables = [arg for call in _calls(file, "Registry") for arg in call.args if isinstance(arg, ast.Dict)]
+    calls = _calls(file, "Registry", "_DataSets")
+    tables = [arg for call in calls for arg in call.args if isinstance(arg, ast.Dict)]
     keys = [str(key.value) for table in tables for key in table.keys if isinstance(key, ast.Constant)]
     return [*keys, *_plug_ins(group)]
 
