@@ -59,7 +59,7 @@ def _batch(share: float) -> Ready:
 @case(
     "all pairs, five levels: Hessian times a direction",
     "rating",
-    "80 instructions, and hardly a mispredicted branch",
+    "a table of sums is written, six for each rating, and looked up four times",
     curved=True,
 )
 def _pair_losses(share: float, curved: bool) -> Ready:
