@@ -257,6 +257,15 @@ def test_the_objective_and_the_gap_of_huge_features_are_those_of_the_best_model_
     assert loss <= objectives[-1] <= 1.01 * loss + 1e-6
 
 
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_a_level_that_ends_higher_changes_nothing_for_features_of_many_sizes(C):
+    rng = np.random.default_rng(5)
+    features, values = 10 ** rng.uniform(1, 5, (20, 4)), rng.integers(1, 6, 20).astype(float)
+    train = replace(Ratings.from_triples(np.zeros(20, int), np.arange(20), values, 1, 20), item_features=features)
+    objectives = [step.objective() for step in SVRank(C=C, form="residuals").steps(train, stream(0))]
+    assert (np.diff(objectives) <= 0).all()
+
+
 @pytest.mark.trust
 def test_huge_features_do_not_break_the_newton_system():
     train = one_user(40)
