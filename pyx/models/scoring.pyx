@@ -69,16 +69,90 @@ cdef extern from *:
         out[2] = c;
         out[3] = d;
     }
+
+    /* A panel is some columns beside each other: their first coordinates, then their second ones, and so on. It is as
+       wide as two vectors, so that four rows times a panel are summed up in registers. */
+    #define RANKBENCH_PANEL (2 * RANKBENCH_WIDTH)
+
+    static inline void rankbench_pack(const double *const *columns, Py_ssize_t rank, double *panel) {
+        Py_ssize_t k = 0;
+    #if RANKBENCH_WIDTH == 4
+        rankbench_lanes a, b, c, d, low, high, other_low, other_high, turned;
+        for (; k + 4 <= rank; k += 4)
+            for (int half = 0; half < 8; half += 4) {
+                double *to = panel + k * RANKBENCH_PANEL + half;
+                RANKBENCH_LOAD(a, columns[half] + k);
+                RANKBENCH_LOAD(b, columns[half + 1] + k);
+                RANKBENCH_LOAD(c, columns[half + 2] + k);
+                RANKBENCH_LOAD(d, columns[half + 3] + k);
+                low = RANKBENCH_OF_TWO(a, b, 0, 4, 2, 6);
+                high = RANKBENCH_OF_TWO(a, b, 1, 5, 3, 7);
+                other_low = RANKBENCH_OF_TWO(c, d, 0, 4, 2, 6);
+                other_high = RANKBENCH_OF_TWO(c, d, 1, 5, 3, 7);
+                turned = RANKBENCH_OF_TWO(low, other_low, 0, 1, 4, 5);
+                RANKBENCH_STORE(to, turned);
+                turned = RANKBENCH_OF_TWO(high, other_high, 0, 1, 4, 5);
+                RANKBENCH_STORE(to + RANKBENCH_PANEL, turned);
+                turned = RANKBENCH_OF_TWO(low, other_low, 2, 3, 6, 7);
+                RANKBENCH_STORE(to + 2 * RANKBENCH_PANEL, turned);
+                turned = RANKBENCH_OF_TWO(high, other_high, 2, 3, 6, 7);
+                RANKBENCH_STORE(to + 3 * RANKBENCH_PANEL, turned);
+            }
+    #endif
+        for (; k < rank; k++)
+            for (int j = 0; j < RANKBENCH_PANEL; j++)
+                panel[k * RANKBENCH_PANEL + j] = columns[j][k];
+    }
+
+    static inline void rankbench_store_both(double *to, rankbench_lanes left, rankbench_lanes right) {
+        RANKBENCH_STORE(to, left);
+        RANKBENCH_STORE(to + RANKBENCH_WIDTH, right);
+    }
+
+    /* The inner products of four rows with n columns, packed panel by panel, each summed over the coordinates in
+       order. Sums in an array, or this function within another one, would not stay in registers. */
+    static __attribute__((noinline)) void rankbench_times_strip(
+        const double *const *x, const double *panel, Py_ssize_t rank, Py_ssize_t n, double *const *out
+    ) {
+        const double *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+        double rest[4][RANKBENCH_PANEL];
+        for (Py_ssize_t first = 0; first < n; first += RANKBENCH_PANEL) {
+            rankbench_lanes left, right, a0 = {0}, a1 = {0}, b0 = {0}, b1 = {0}, c0 = {0}, c1 = {0}, d0 = {0}, d1 = {0};
+            for (Py_ssize_t k = 0; k < rank; k++, panel += RANKBENCH_PANEL) {
+                RANKBENCH_LOAD(left, panel);
+                RANKBENCH_LOAD(right, panel + RANKBENCH_WIDTH);
+                a0 += a[k] * left;
+                a1 += a[k] * right;
+                b0 += b[k] * left;
+                b1 += b[k] * right;
+                c0 += c[k] * left;
+                c1 += c[k] * right;
+                d0 += d[k] * left;
+                d1 += d[k] * right;
+            }
+            int whole = first + RANKBENCH_PANEL <= n;
+            rankbench_store_both(whole ? out[0] + first : rest[0], a0, a1);
+            rankbench_store_both(whole ? out[1] + first : rest[1], b0, b1);
+            rankbench_store_both(whole ? out[2] + first : rest[2], c0, c1);
+            rankbench_store_both(whole ? out[3] + first : rest[3], d0, d1);
+        }
+        for (Py_ssize_t j = n - n % RANKBENCH_PANEL; j < n; j++)
+            for (int row = 0; row < 4; row++)
+                out[row][j] = rest[row][j % RANKBENCH_PANEL];
+    }
     """
     void four_in_order "rankbench_four_in_order" (
         const double **x, const double **y, Py_ssize_t n, double *out
     ) noexcept nogil
+    Py_ssize_t PANEL "RANKBENCH_PANEL"
+    void pack_panel "rankbench_pack" (const double **columns, Py_ssize_t rank, double *panel) noexcept nogil
+    void times_strip "rankbench_times_strip" (
+        const double **x, const double *strip, Py_ssize_t rank, Py_ssize_t n, double **out
+    ) noexcept nogil
 
 cdef enum:
-    _STRIP = 64  # columns packed at a time, for all rows
-    _NARROW = 8  # the same where there are few columns, as of factors of low rank
-    _ROWS = 4  # rows at a time against a narrow strip, so that no sum waits for itself
-    _FEW = 24  # so many columns are fewer strips of _NARROW than half a strip of _STRIP
+    _STRIP = 64  # columns packed at a time, for all rows: several panels
+    _WIDEST = 2 * LANES  # columns of a panel, at most
 
 cdef struct Table:
     # Rows of doubles, each contiguous; others may lie between them, as where a model shows a part of wider rows.
@@ -99,8 +173,7 @@ def products(
     Threads share strips of columns. A strip is packed once for all chosen rows.
     """
     threads = team(threads)
-    cdef Py_ssize_t rank = columns.shape[1], strip, width = _NARROW if columns.shape[0] <= _FEW else _STRIP
-    cdef Py_ssize_t strips = (columns.shape[0] + width - 1) // width
+    cdef Py_ssize_t rank = columns.shape[1], strip, strips = (columns.shape[0] + _STRIP - 1) // _STRIP
     agree("columns of rows", rows.shape[1], rank)
     agree("rows of out", out.shape[0], chosen.shape[0])
     agree("columns of out", out.shape[1], columns.shape[0])
@@ -114,7 +187,7 @@ def products(
         arena = scratch.share(thread_id())
         packed = _lay_out(&arena, rank)
         for strip in prange(strips, schedule="static"):
-            _fill_strip(rows, chosen, columns, strip * width, width, packed, out)
+            _fill_strip(rows, chosen, columns, strip * _STRIP, packed, out)
 
 
 def pairs(
@@ -199,81 +272,59 @@ cdef double *_lay_out(Arena *arena, Py_ssize_t rank) noexcept nogil:
 
 cdef void _fill_strip(
     const double[:, ::1] rows, const int32_t[::1] chosen, const double[:, ::1] columns, Py_ssize_t first,
-    Py_ssize_t width, double *packed, double[:, ::1] out,
+    double *packed, double[:, ::1] out,
 ) noexcept nogil:
-    """The products of all chosen rows with the columns of a strip, from column `first` on."""
-    cdef Py_ssize_t n = min(width, columns.shape[0] - first)
-    _pack(&columns[first, 0], n, columns.shape[1], width, packed)
-    if width == _NARROW:
-        _multiply_narrow(rows, chosen, packed, n, out, first)
+    """The products of all chosen rows with the columns of a strip, from column `first` on.
+
+    To pack the columns for one row would take longer than to multiply them.
+    """
+    cdef Py_ssize_t end = min(first + _STRIP, columns.shape[0])
+    if chosen.shape[0] == 1:
+        _multiply_row(&rows[chosen[0], 0], columns, first, end, &out[0, 0])
     else:
-        _multiply(rows, chosen, packed, n, out, first)
+        _pack(columns, first, end, packed)
+        _multiply(rows, chosen, packed, out, first, end)
 
 
-cdef void _pack(
-    const double *columns, Py_ssize_t n, Py_ssize_t rank, Py_ssize_t width, double *packed
+cdef void _multiply_row(
+    const double *row, const double[:, ::1] columns, Py_ssize_t first, Py_ssize_t end, double *out
 ) noexcept nogil:
-    """Copy n columns to a strip, coordinate by coordinate; a strip is `width` wide, its columns beyond n are zeros."""
-    cdef Py_ssize_t j, k
-    for j in range(width):
-        for k in range(rank):
-            packed[k * width + j] = columns[j * rank + k] if j < n else 0.0
+    """Multiply a row by four columns at a time, as they lie; the last one stands in for those beyond it."""
+    cdef const double *x[4]
+    cdef const double *y[4]
+    cdef double sums[4]
+    cdef Py_ssize_t column, q
+    for q in range(4):
+        x[q] = row
+    for column in range(first, end, 4):
+        for q in range(4):
+            y[q] = &columns[min(column + q, end - 1), 0]
+        four_in_order(x, y, columns.shape[1], sums)
+        for q in range(min(<Py_ssize_t> 4, end - column)):
+            out[column + q] = sums[q]
 
 
-cdef void _multiply_narrow(
-    const double[:, ::1] rows, const int32_t[::1] chosen, const double *packed, Py_ssize_t n,
-    double[:, ::1] out, Py_ssize_t first,
-) noexcept nogil:
-    """Multiply all chosen rows by a packed narrow strip of n columns; the last rows stand in for those beyond them."""
-    cdef double sums[_ROWS * _NARROW]
-    cdef const double *x[_ROWS]
-    cdef const double *strip
-    cdef Py_ssize_t rank = rows.shape[1], count = chosen.shape[0], row, q, j, k
-    for row in range(0, count, 4):  # _ROWS
-        for q in range(_ROWS):
-            x[q] = &rows[chosen[min(row + q, count - 1)], 0]
-        for j in range(_ROWS * _NARROW):
-            sums[j] = 0.0
-        strip = packed
-        for k in range(rank):
-            for q in range(_ROWS):
-                for j in range(_NARROW):
-                    sums[q * _NARROW + j] = sums[q * _NARROW + j] + x[q][k] * strip[j]
-            strip += _NARROW
-        for q in range(min(<Py_ssize_t> _ROWS, count - row)):
-            for j in range(n):
-                out[row + q, first + j] = sums[q * _NARROW + j]
+cdef void _pack(const double[:, ::1] columns, Py_ssize_t first, Py_ssize_t end, double *packed) noexcept nogil:
+    """Copy columns to a strip, panel by panel; the last one stands in for those beyond it."""
+    cdef const double *beside[_WIDEST]
+    cdef Py_ssize_t rank = columns.shape[1], column = first, j
+    while column < end:
+        for j in range(PANEL):
+            beside[j] = &columns[min(column + j, end - 1), 0]
+        pack_panel(beside, rank, packed + (column - first) * rank)
+        column += PANEL
 
 
 cdef void _multiply(
-    const double[:, ::1] rows, const int32_t[::1] chosen, const double *packed, Py_ssize_t n,
-    double[:, ::1] out, Py_ssize_t first,
+    const double[:, ::1] rows, const int32_t[::1] chosen, const double *packed,
+    double[:, ::1] out, Py_ssize_t first, Py_ssize_t end,
 ) noexcept nogil:
-    """Multiply all chosen rows by a packed strip of n columns; four coordinates at a time, added one after the other.
-
-    Invariant: sums[j] is the product of the row with column j of the strip over the coordinates before k.
-    """
-    cdef double sums[_STRIP]
-    cdef double a, b, c, d
-    cdef const double *strip
-    cdef Py_ssize_t rank = rows.shape[1], whole = rank - rank % LANES, row, j, k
-    for row in range(chosen.shape[0]):
-        strip = packed
-        for j in range(_STRIP):
-            sums[j] = 0.0
-        for k in range(0, whole, 4):
-            a = rows[chosen[row], k]
-            b = rows[chosen[row], k + 1]
-            c = rows[chosen[row], k + 2]
-            d = rows[chosen[row], k + 3]
-            for j in range(_STRIP):
-                sums[j] = (((sums[j] + a * strip[j]) + b * strip[j + _STRIP]) + c * strip[j + 2 * _STRIP]) \
-                    + d * strip[j + 3 * _STRIP]
-            strip += 4 * _STRIP
-        for k in range(whole, rank):
-            a = rows[chosen[row], k]
-            for j in range(_STRIP):
-                sums[j] = sums[j] + a * strip[j]
-            strip += _STRIP
-        for j in range(n):
-            out[row, first + j] = sums[j]
+    """Multiply all chosen rows by a packed strip, four at a time; the last one stands in for those beyond it."""
+    cdef const double *x[4]
+    cdef double *to[4]
+    cdef Py_ssize_t count = chosen.shape[0], row, q
+    for row in range(0, count, 4):
+        for q in range(4):
+            x[q] = &rows[chosen[min(row + q, count - 1)], 0]
+            to[q] = &out[min(row + q, count - 1), first]
+        times_strip(x, packed, rows.shape[1], end - first, to)
