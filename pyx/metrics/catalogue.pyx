@@ -20,8 +20,9 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows
 
 cdef enum:
-    _CHUNK = 1024  # scores between two looks at which marks still matter
-    _FEW = 8  # marks that are compared with every score sooner than they are searched
+    _FIRST = 64  # scores before the first look at which marks still matter; twice as many before each further one ..
+    _CHUNK = 1024  # .. up to so many
+    _FEW = 32  # marks that are compared with every score sooner than they are searched
 
 cdef struct Memory:
     # Scratch memory of one thread, for the held-out items of one user.
@@ -212,14 +213,15 @@ cdef void _count(const User *shared, Py_ssize_t furthest_place) noexcept nogil:
     Invariant: for the marks from `lowest` on, `above` and `level` are right for the items before `first`.
     """
     cdef User user = shared[0]
-    cdef Py_ssize_t first = 0, lowest = 0, n
+    cdef Py_ssize_t first = 0, lowest = 0, chunk = _FIRST, n
     while first < user.n_items and lowest < user.n_ties:
-        n = min(<Py_ssize_t> _CHUNK, user.n_items - first)
+        n = min(chunk, user.n_items - first)
         if user.n_ties - lowest <= _FEW:
             _compare_all(&user, lowest, user.scores + first, n)
         else:
             _search_all(&user, lowest, user.scores + first, n)
         first += n
+        chunk = min(2 * chunk, <Py_ssize_t> _CHUNK)
         while lowest < user.n_ties and _above(&user, lowest) >= furthest_place:
             lowest += 1
 
