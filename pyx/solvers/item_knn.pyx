@@ -75,6 +75,16 @@ def neighbours(
             )
 
 
+def gram(*, SparseRows users, SparseRows items, double[:, ::1] out, int threads):
+    """Fill out[i, j] with x_i . x_j, the products of all columns; `items` is the transpose of `users`."""
+    threads = team(threads)
+    cdef Py_ssize_t n = items.view.n, item
+    agree("rows of out", out.shape[0], n)
+    agree("columns of out", out.shape[1], n)
+    for item in prange(n, nogil=True, schedule="dynamic", num_threads=threads):
+        _all_products(&users.view, &items.view, <int32_t> item, &out[item, 0])
+
+
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for n items."""
     return Memory(floats(arena, n), ints(arena, n), ints(arena, n))

@@ -9,6 +9,7 @@ import scipy.sparse
 from rankbench.core.contract import Floats, Int32s, Model
 from rankbench.data.by_item import by_columns, counted
 from rankbench.data.views import Ratings
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import item_knn as kernel
 from rankbench.methods.folding import check_items, own
 from rankbench.methods.tasks import targets
@@ -42,10 +43,11 @@ class Interactions:
         rows = self.ratings
         return ItemWeights(rows.indptr, rows.items, rows.values, weights, self.columns, offsets)
 
-    def gram(self) -> Floats:
+    def gram(self, threads: int) -> Floats:
         """X^T X, items x items, of the users' rows X."""
-        products: Floats = self.sparse_gram().toarray()
-        return np.ascontiguousarray(products.T)  # symmetric; SciPy has it by columns
+        products = np.empty((self.ratings.n_items, self.ratings.n_items))
+        kernel.gram(users=self.ratings.rows, items=_by_item(self.ratings), out=products, threads=threads)
+        return products
 
     def sparse_gram(self) -> scipy.sparse.csc_array:
         """X^T X by columns, only the entries of items that share a user."""
@@ -69,7 +71,7 @@ def nearest_items(rows: Ratings, norms: Floats, shrink: float, neighbours: int, 
     nearest, similarities = np.empty((size, room), np.int32), np.empty((size, room))
     kernel.neighbours(
         users=rows.rows,
-        items=by_columns(rows.indptr, rows.items, rows.values, size),
+        items=_by_item(rows),
         norms=norms,
         shrink=shrink,
         out=nearest,
@@ -81,6 +83,11 @@ def nearest_items(rows: Ratings, norms: Floats, shrink: float, neighbours: int, 
     weights = scipy.sparse.csr_array(entries, (size, size))
     weights.sum_duplicates()
     return weights
+
+
+def _by_item(rows: Ratings) -> SparseRows:
+    """The transpose of the users' rows."""
+    return by_columns(rows.indptr, rows.items, rows.values, rows.n_items)
 
 
 def with_users(model: Model, ratings: Ratings, values: Values, least: float | None) -> ItemWeights:

@@ -57,7 +57,7 @@ class EASE(Checked):
         if self.neighbours is not None:
             yield Step(rated.model(self._sparse_weights(rated, self.neighbours, threads)))
             return
-        gram = rated.gram()
+        gram = rated.gram(threads)
         np.fill_diagonal(gram, gram.diagonal() + self.lam)
         yield Step(rated.model(_weights(gram)))
 
@@ -87,6 +87,7 @@ def _weights(gram: Floats) -> Floats:
     if singular:
         raise UserError(f"the Gram matrix of the items {_SINGULAR}", subject="EASE")
     upper = np.triu(inverse, 1)
-    diagonal = inverse.diagonal().copy()
-    weights: Floats = np.ascontiguousarray(-(upper + upper.T) / diagonal)
+    weights: Floats = np.add(upper, upper.T, order="C")
+    np.negative(weights, out=weights)
+    weights /= inverse.diagonal()
     return weights

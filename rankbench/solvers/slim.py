@@ -42,7 +42,7 @@ class SLIM(Checked):
         """Weights of zero, then a model after each pass, until the gap vanishes."""
         threads = checked_threads(threads)
         rated = Interactions.of(train, self.values, self.least)
-        gram = rated.gram()
+        gram = rated.gram(threads)
         weights, slopes = np.zeros_like(gram), gram.copy()  # a row: the scored item
         state: dict[str, Any] = {"gram": gram, "weights": weights, "slopes": slopes, "l1": self.l1, "lam": self.lam}
         measured = np.empty((len(gram), 2))
