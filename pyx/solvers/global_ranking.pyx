@@ -19,6 +19,9 @@ from rankbench.kernels.shared.losses cimport LOGISTIC, SQUARED_HINGE, Loss, Para
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
+cdef enum:
+    _SIDE_BY_SIDE = 16  # items that a thread takes at a time
+
 cdef struct TournamentView:
     const int64_t *indptr
     const int32_t *opponents
@@ -128,8 +131,9 @@ def curvature_times(
     agree("curvatures", curvature.shape[0], tournament.opponents.shape[0])
     cdef Py_ssize_t item
     cdef const double *per_pair = first_value(curvature)
-    for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        out[item] = _curvature_times(item, &tournament.view, per_pair, &direction[0])
+    cdef Py_ssize_t block, n = out.shape[0]
+    for block in prange((n + _SIDE_BY_SIDE - 1) // _SIDE_BY_SIDE, nogil=True, schedule="dynamic", num_threads=threads):
+        _curvature_times(block * _SIDE_BY_SIDE, n, &tournament.view, per_pair, &direction[0], &out[0])
 
 
 cdef Sides _lay_out(Arena *arena, Py_ssize_t comparisons, Py_ssize_t n_items) noexcept nogil:
@@ -233,12 +237,47 @@ cdef inline Totals _sweep_row(
     return Totals(total, gradient, diagonal)
 
 
-cdef double _curvature_times(
-    Py_ssize_t item, const TournamentView *rows, const double *curvature, const double *direction
+cdef void _curvature_times(
+    Py_ssize_t first, Py_ssize_t n, const TournamentView *rows, const double *curvature, const double *direction,
+    double *out,
 ) noexcept nogil:
-    """One entry of the Hessian times a direction."""
-    cdef double total = 0.0
+    """The entries of the Hessian times a direction of some items, four at a time."""
+    cdef Py_ssize_t item = first, end = min(first + _SIDE_BY_SIDE, n), j
+    while item + 4 <= end:
+        _four_curvatures_times(item, rows, curvature, direction, out)
+        item += 4
+    for j in range(item, end):
+        out[j] = _rest_of_row(0.0, j, rows.indptr[j], rows, curvature, direction)
+
+
+cdef inline void _four_curvatures_times(
+    Py_ssize_t item, const TournamentView *view, const double *curvature, const double *direction, double *out
+) noexcept nogil:
+    """The entries of four items: their rows side by side as far as the shortest goes, then the rest of each.
+
+    So no addition waits for the one just before it, and each row is summed in order.
+    """
+    cdef TournamentView rows = view[0]
+    cdef int64_t p = rows.indptr[item], q = rows.indptr[item + 1], r = rows.indptr[item + 2], s = rows.indptr[item + 3]
+    cdef int64_t both = min(min(q - p, r - q), min(s - r, rows.indptr[item + 4] - s)), k
+    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
+    for k in range(both):
+        a += curvature[p + k] * (direction[item] - direction[rows.opponents[p + k]])
+        b += curvature[q + k] * (direction[item + 1] - direction[rows.opponents[q + k]])
+        c += curvature[r + k] * (direction[item + 2] - direction[rows.opponents[r + k]])
+        d += curvature[s + k] * (direction[item + 3] - direction[rows.opponents[s + k]])
+    out[item] = _rest_of_row(a, item, p + both, view, curvature, direction)
+    out[item + 1] = _rest_of_row(b, item + 1, q + both, view, curvature, direction)
+    out[item + 2] = _rest_of_row(c, item + 2, r + both, view, curvature, direction)
+    out[item + 3] = _rest_of_row(d, item + 3, s + both, view, curvature, direction)
+
+
+cdef inline double _rest_of_row(
+    double total, Py_ssize_t item, int64_t start, const TournamentView *rows, const double *curvature,
+    const double *direction,
+) noexcept nogil:
+    """An entry of the Hessian times a direction, whose sum before the edge at `start` is known."""
     cdef Py_ssize_t edge
-    for edge in range(rows.indptr[item], rows.indptr[item + 1]):
+    for edge in range(start, rows.indptr[item + 1]):
         total += curvature[edge] * (direction[item] - direction[rows.opponents[edge]])
     return total
