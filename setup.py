@@ -40,6 +40,7 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "methods/als",
     "methods/entries",
     "methods/fold_in",
+    "methods/margins",
     "methods/ranksvm",
     "metrics/catalogue",
     "metrics/evaluation",

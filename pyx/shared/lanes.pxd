@@ -132,6 +132,20 @@ cdef extern from *:
         rankbench_sums_of_four(a, b, c, d, out);
     }
 
+    /* Sums of four lanes of x . (y - z) for each of four pairs of rows. */
+    static inline void rankbench_dot_four_differences(
+        const double *x, const double *const *y, const double *const *z, Py_ssize_t n, double *out
+    ) {
+        rankbench_four a = {0}, b = {0}, c = {0}, d = {0};
+        for (Py_ssize_t k = 0; k < n; k += 4) {
+            rankbench_add_difference(&a, x + k, y[0] + k, z[0] + k);
+            rankbench_add_difference(&b, x + k, y[1] + k, z[1] + k);
+            rankbench_add_difference(&c, x + k, y[2] + k, z[2] + k);
+            rankbench_add_difference(&d, x + k, y[3] + k, z[3] + k);
+        }
+        rankbench_sums_of_four(a, b, c, d, out);
+    }
+
     static inline double rankbench_dot_difference(const double *x, const double *y, const double *z, Py_ssize_t n) {
         rankbench_four sum = {0};
         for (Py_ssize_t k = 0; k < n; k += 4)
@@ -177,6 +191,9 @@ cdef extern from *:
     """
     void _dot_four "rankbench_dot_four" (
         const double *x, const double *const *rows, Py_ssize_t n, double *out
+    ) noexcept nogil
+    void _dot_four_differences "rankbench_dot_four_differences" (
+        const double *x, const double *const *y, const double *const *z, Py_ssize_t n, double *out
     ) noexcept nogil
     double _dot_difference "rankbench_dot_difference" (
         const double *x, const double *y, const double *z, Py_ssize_t n
@@ -315,6 +332,22 @@ cdef inline double dot_difference(
 ) noexcept nogil:
     """sum_k x_k (y_k - z_k), for n a multiple of 4."""
     return _dot_difference(x, y, z, n)
+
+
+cdef inline void dot_differences_at(
+    const double *x, const double *rows, const int32_t *y, const int32_t *z, Py_ssize_t count, Py_ssize_t n,
+    double *out,
+) noexcept nogil:
+    """The `dot_difference` of x with the rows at each of `count` pairs of places, of four pairs at a time; same bits."""
+    cdef Py_ssize_t pair, k, whole = count - count % 4
+    cdef const double *left[4]
+    cdef const double *right[4]
+    for pair in range(0, whole, 4):
+        for k in range(4):
+            left[k], right[k] = rows + y[pair + k] * n, rows + z[pair + k] * n
+        _dot_four_differences(x, <const double *const *> left, <const double *const *> right, n, out + pair)
+    for pair in range(whole, count):
+        out[pair] = dot_difference(x, rows + y[pair] * n, rows + z[pair] * n, n)
 
 
 cdef inline double long_dot_difference(
