@@ -338,7 +338,7 @@ cdef inline void dot_differences_at(
     const double *x, const double *rows, const int32_t *y, const int32_t *z, Py_ssize_t count, Py_ssize_t n,
     double *out,
 ) noexcept nogil:
-    """The `dot_difference` of x with the rows at each of `count` pairs of places, of four pairs at a time; same bits."""
+    """The `dot_difference` of x with the rows at each of `count` pairs of places, four pairs at a time; same bits."""
     cdef Py_ssize_t pair, k, whole = count - count % 4
     cdef const double *left[4]
     cdef const double *right[4]
