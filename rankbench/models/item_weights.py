@@ -44,7 +44,9 @@ class ItemWeights:
         out = np.zeros((len(users), self.weights.shape[1]))
         kernel = weights_kernel.sparse_all if self._sparse else weights_kernel.dense_all
         kernel(**self._given(users), out=out, threads=threads)
-        return out[:, self.columns] + self.offsets
+        scores = np.take(out, self.columns, axis=1)  # by rows, where out[:, columns] would lie by columns
+        scores += self.offsets
+        return scores
 
     def validate(self) -> None:
         """Raise an error unless all indices lie within W, W is square, and the arrays have matching lengths."""
