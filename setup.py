@@ -40,10 +40,12 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "methods/als",
     "methods/entries",
     "methods/fold_in",
+    "methods/isotonic",
     "methods/margins",
     "methods/ranksvm",
     "metrics/catalogue",
     "metrics/evaluation",
+    "models/item_weights",
     "models/scoring",
     "solvers/altsvm",
     "solvers/cofirank",
@@ -52,6 +54,7 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "solvers/mprank",
     "solvers/robirank",
     "solvers/sgd",
+    "solvers/slim",
     "solvers/svrank",
 )
 

@@ -445,25 +445,25 @@ cdef extern from *:
     typedef struct { double total; Py_ssize_t count; } rankbench_beyond;
 
     /* Compilers do not turn these sums over some of the elements into vector instructions by themselves. */
-    typedef double rankbench_doubles __attribute__((vector_size(16)));
-    typedef long long rankbench_flags __attribute__((vector_size(16)));  /* all bits set: true */
+    typedef long long rankbench_flags __attribute__((vector_size(8 * RANKBENCH_WIDTH)));  /* all bits set: true */
 
     static inline rankbench_beyond rankbench_sum(const double *x, Py_ssize_t n, double limit, int above) {
-        rankbench_doubles first = {0.0, 0.0}, second = {0.0, 0.0}, limits = {limit, limit}, v, w;
-        rankbench_flags counts = {0, 0}, chosen, others;
-        rankbench_beyond found;
+        const rankbench_lanes limits = limit - (rankbench_lanes) {0};
+        rankbench_four sums = {0};
+        rankbench_flags counts = {0};
+        rankbench_beyond found = {0.0, 0};
         Py_ssize_t k, whole = n - n % 4;
-        for (k = 0; k < whole; k += 4) {
-            memcpy(&v, x + k, sizeof v);
-            memcpy(&w, x + k + 2, sizeof w);
-            chosen = above ? v > limits : v < limits;
-            others = above ? w > limits : w < limits;
-            first += (rankbench_doubles) ((rankbench_flags) v & chosen);
-            second += (rankbench_doubles) ((rankbench_flags) w & others);
-            counts -= chosen + others;
-        }
-        found.total = (first[0] + first[1]) + (second[0] + second[1]);
-        found.count = counts[0] + counts[1];
+        for (k = 0; k < whole; k += 4)
+            for (int part = 0; part < RANKBENCH_PARTS; part++) {
+                rankbench_lanes v;
+                RANKBENCH_LOAD(v, x + k + part * RANKBENCH_WIDTH);
+                rankbench_flags chosen = above ? v > limits : v < limits;
+                sums.part[part] += (rankbench_lanes) ((rankbench_flags) v & chosen);
+                counts -= chosen;
+            }
+        found.total = rankbench_sum_of_four(sums);
+        for (k = 0; k < RANKBENCH_WIDTH; k++)
+            found.count += counts[k];
         for (k = whole; k < n; k++) {
             int chosen = above ? x[k] > limit : x[k] < limit;
             found.total += chosen ? x[k] : 0.0;
