@@ -75,13 +75,13 @@ class Session:
         try:
             return self._executed(run)
         finally:
-            self._say_what_was_changed(run, manifest.renew(run.store, run.plan))
+            self._renew_manifest(run)
 
-    def _say_what_was_changed(self, run: Run, changed: set[str]) -> None:
-        """A line if files were changed since they were listed in a manifest, and not by this run."""
+    def _renew_manifest(self, run: Run) -> None:
+        """Write the manifest, and a line if files were changed since they were listed in it, and not by this run."""
         ours = {file_name(cell) for cell in run.plan.everything if run.has_made(cell)}
-        others = sorted(name for name in changed if file_of_cell(name.rpartition("/")[2]) not in ours)
-        if others:
+        changed = manifest.renew(run.store, run.plan, ours)
+        if others := sorted(name for name in changed if file_of_cell(name.rpartition("/")[2]) not in ours):
             name, more = run.plan.experiment.name, f" and {len(others) - 1} more" if len(others) > 1 else ""
             self.display.say(
                 f"note: {name}: {others[0]}{more} changed since the manifest of the run before was written, and not by "

@@ -42,6 +42,7 @@ def merge(
 
     Example: rankbench merge laptop server.zip --out all
     """
+    from rankbench.records.cells import file_of_cell
     from rankbench.records.merge import carry_out, check_apart, survey
     from rankbench.report import manifest
 
@@ -58,8 +59,9 @@ def merge(
     for one in merges:
         if not dry_run:
             carry_out(results_in(out), one, warn)
+            copied = {file_of_cell(copy.name) for copy in one.copies}
             for plan in one.plans:
-                manifest.renew(results_in(out).store(one.name), plan)
+                manifest.renew(results_in(out).store(one.name), plan, copied)
         show(_summary(one, dry_run))
         for conflict in one.conflicts:
             show(f"conflict: {conflict.file}: {conflict.what} is {conflict.kept} in {out}, {conflict.other} in "

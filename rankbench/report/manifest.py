@@ -2,16 +2,17 @@
 
     OUT/<experiment>/manifests/<profile>-<seed>.sha256
 
-A run and a merge write it at their end, and look anew only at files that were changed since it was written. A page
-names its SHA-256, and an archive holds it. Without rankbench, `sha256sum --check manifests/quick-0.sha256` in the
+A run and a merge write it at their end, and look anew only at what they have made themselves and at files that were
+changed since it was written, of which a clock that was set back would tell nothing. A page names its SHA-256, and an archive holds it. Without rankbench, `sha256sum --check manifests/quick-0.sha256` in the
 folder of the experiment tells whether the files are those.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
@@ -49,23 +50,24 @@ def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
     return files
 
 
-def renew(store: Store, plan: Plan) -> set[str]:
+def renew(store: Store, plan: Plan, made: Collection[str] = ()) -> set[str]:
     """Write the manifest of this plan's run anew, and those of all stored plans that share cells with it.
 
-    What comes back are the names of files of results that these manifests listed with another SHA-256.
+    `made` names the results that were just made. What comes back are the names of files of results that these manifests
+    listed with another SHA-256.
     """
     keys = {cell.key for cell in plan.everything}
     sharing = [other for other in store.plans() if not keys.isdisjoint(cell.key for cell in other.everything)]
-    return {name for other in sharing for name in _write(store, other)}
+    return {name for other in sharing for name in _write(store, other, made)}
 
 
-def _write(store: Store, plan: Plan) -> list[str]:
+def _write(store: Store, plan: Plan, made: Collection[str]) -> list[str]:
     """Write the manifest of one plan, and name the results that it listed with another SHA-256."""
     with store.plan_alone(plan), writing_to(store.folder, MAKE_ROOM):
         path = path_of(store.folder, plan)
         path.parent.mkdir(exist_ok=True)
         remove_left_behind(path.parent, "*~.partial")
-        before = _before(path)
+        before = _before(path, made)
         digests = _digests(store, plan, before)
         write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())))
     changed = (name for name, digest in digests.items() if before.listed.get(name, digest) != digest)
@@ -110,9 +112,12 @@ class _Before:
 
     listed: Mapping[str, str]
     written: float
+    made: Collection[str] = ()  # names of results that were made since
 
     def of(self, name: str, path: Path) -> str | None:
         """The digest of a file that was last changed, or put there, well before the manifest was written."""
+        if file_of_cell(path.name) in self.made:
+            return None
         try:
             found = path.stat()
         except OSError:
@@ -121,12 +126,13 @@ class _Before:
         return self.listed.get(name) if changed < self.written - _CLOCK else None
 
 
-def _before(path: Path) -> _Before:
+def _before(path: Path, made: Collection[str]) -> _Before:
     """The digests of a manifest; none where there is none that can be read."""
     try:
-        return _Before(_listed(path), path.stat().st_mtime)
+        listed, written = _listed(path), path.stat().st_mtime
     except (OSError, ValueError):
         return _Before({}, 0.0)
+    return _Before(listed, written if written <= time() else 0.0, made)  # in the future: the clock was set back since
 
 
 def _digests(store: Store, plan: Plan, before: _Before = _Before({}, 0.0)) -> dict[str, str]:

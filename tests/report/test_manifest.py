@@ -87,6 +87,7 @@ def test_of_many_files_the_first_is_named(out):
 def test_a_run_looks_anew_only_at_files_that_may_have_changed(out, monkeypatch):
     looked_at = []
     monkeypatch.setattr(manifest, "_digest", lambda path: looked_at.append(path.name) or sha256(path))
+    monkeypatch.setattr(manifest, "time", lambda: time.time() + 100)
     renewed(out, seconds=60)
     assert looked_at == []
     renewed(out, seconds=1)  # the times of files may be as coarse as that
@@ -101,16 +102,33 @@ def test_a_file_that_kept_the_time_of_the_one_it_was_copied_from_is_looked_at_an
     assert said(out) == []
 
 
+def test_a_clock_that_was_set_back_hides_no_change(out):
+    first = cell_files(out, ".json")[0]
+    first.write_text(first.read_text() + " ")
+    renewed(out, seconds=3600)  # the manifest is from the future
+    assert said(out) == []
+
+
+def test_what_a_run_has_made_while_a_clock_was_set_back_is_looked_at_anew(out, monkeypatch):
+    monkeypatch.setattr(manifest, "time", lambda: time.time() + 100)  # it has caught up
+    first = cell_files(out, ".json")[0]
+    first.write_text(first.read_text() + " ")
+    renewed(out, seconds=60)
+    assert said(out) != []
+    renewed(out, seconds=60, made=[first.name])
+    assert said(out) == []
+
+
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def renewed(out, seconds):
+def renewed(out, seconds, made=()):
     """Renew the manifest, as a run that ends does, as if it had been written so many seconds from now."""
     store, written = store_in(out), time.time() + seconds
     (plan,) = store.plans()
     os.utime(manifest.path_of(store.folder, plan), (written, written))
-    manifest.renew(store, plan)
+    manifest.renew(store, plan, made)
 
 
 def test_a_run_says_which_results_somebody_else_changed_before_it_lists_them_anew(out):
