@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import remove_left_behind
 from rankbench.core.streams import stream
 from rankbench.data.splits import Split
 from rankbench.data.splits.drawn import Binary
@@ -33,6 +34,7 @@ def kept_model(study: Study, view: View, path: Path) -> str:
     """Write the model of the best solver trained on all rows to a file; returns a line about it or why not."""
     try:
         cell, model = refitted(study, view)
+        remove_left_behind(path.parent, "*~.partial")
         save(model, path)
     except UserError as error:
         return f"no model is kept: {error}"

@@ -16,7 +16,7 @@ from rankbench.judging.runs import Evaluated, Truth
 from rankbench.judging.subjects import lists_named, metric_named, run_named, truth_named
 from rankbench.judging.tools import Asked
 from rankbench.metrics import mean
-from rankbench.records.cells import Cell, Measure, Place
+from rankbench.records.cells import Cell, Measure, Place, file_name
 from rankbench.records.plans import Plan
 from rankbench.records.results import Counted, Point, Result, pairs_of
 from rankbench.records.store import ResultsFolder
@@ -62,7 +62,7 @@ def stored(judged: Judged, folder: ResultsFolder) -> Study:
     for result, arrays in results:
         store.save(result, arrays)
     store.replace_plan(plan)
-    manifest.renew(store, plan)
+    manifest.renew(store, plan, {file_name(cell) for cell in cells})
     return study_of(store, plan, [plan])
 
 

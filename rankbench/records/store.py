@@ -81,7 +81,7 @@ class Store:
             with HeldFolder(self._cells, ".writable"):  # without `with`, Ctrl-C during the removal would be ignored
                 pass
             remove_left_behind(self.folder, ".scratch~*")
-            for folder in (self._cells, self._plans):
+            for folder in (self.folder, *filter(Path.is_dir, self.folder.iterdir())):
                 remove_left_behind(folder, "*~.partial")
 
     def scratch(self) -> HeldFolder:

@@ -17,7 +17,6 @@ from time import time
 from rankbench.checks.findings import Finding, failed, not_applicable
 from rankbench.core import regular
 from rankbench.core.errors import MAKE_ROOM, writing_to
-from rankbench.core.leftovers import remove_left_behind
 from rankbench.records.archive import sha256_of
 from rankbench.records.cells import file_name, file_of_cell
 from rankbench.records.plans import Plan
@@ -66,7 +65,6 @@ def _write(store: Store, plan: Plan, made: Collection[str]) -> list[str]:
     with store.plan_alone(plan), writing_to(store.folder, MAKE_ROOM):
         path = path_of(store.folder, plan)
         path.parent.mkdir(exist_ok=True)
-        remove_left_behind(path.parent, "*~.partial")
         before = _before(path, made)
         digests = _digests(store, plan, before)
         write_text(path, "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())))

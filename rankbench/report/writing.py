@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
-from rankbench.core.leftovers import replacing
+from rankbench.core.leftovers import remove_left_behind, replacing
 from rankbench.core.regular import opened
 from rankbench.core.texts import address, error_text, markdown
 from rankbench.records.store import ResultsFolder, Store, Warn, write_text
@@ -90,7 +90,7 @@ def _wanted(run: StoredRun, name: str, folder: Path, page: bool) -> _Wanted:
 
 
 def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None:
-    """Make the folders, and remove what older reports wrote about these experiments and is not kept."""
+    """Make the folders, and remove what older reports wrote about these experiments and is not kept, or half wrote."""
     names |= {one.name for one in wanted}
     stay = {folder / name for one in wanted if one.kept for name in one.kept.files}
     for part in (folder / part for part in _PARTS):
@@ -100,6 +100,8 @@ def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None
             if ours and path.suffix in _SUFFIXES and path not in stay and path.is_file():
                 path.unlink()
     pieces.forget(folder, {one.name for one in wanted if one.kept})
+    for part in ("", pieces.FOLDER, *_PARTS):
+        remove_left_behind(folder / part, "*~.partial")
 
 
 def _made_here(out: Path, folder: Path, names: list[str], page: bool) -> None:

@@ -5,6 +5,7 @@ import pytest
 from helpers import prepared, ran, tiny
 
 from rankbench.api.refitting import kept_model, refitted
+from rankbench.core.leftovers import partial_of
 from rankbench.data.views import Ratings
 from rankbench.execution.retraining import best_of
 from rankbench.experiments import Budget
@@ -18,7 +19,10 @@ def test_the_winner_learns_from_all_rows_with_its_settings_and_steps_and_knows_w
     study = ran(tmp_path, tiny(repetitions=1)).study()
     cell = best_of(study.groups, study.measures[0], {}).cell
     view = Materials(0).view(cell.place.data)
+    left = partial_of(tmp_path / "best.npz")  # by one that was killed
+    left.touch()
     line = kept_model(study, view, tmp_path / "best.npz")
+    assert not left.exists()
     assert f"{cell.solver_text}, trained on all {len(view):,} rows" in line and "rankbench recommend" in line
     model = load(tmp_path / "best.npz")
     assert len(model.seen.items) == len(view)

@@ -446,6 +446,16 @@ def test_what_a_killed_run_left_behind_goes_even_when_nothing_is_left_to_run(tmp
     assert ran(tmp_path).pending == () and leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("where", ["known-splits.json", "cells/a.json", "plans/a.json", "shown/a.json", "starts/a.npz",
+                                   "manifests/a.sha256"])  # fmt: skip
+def test_what_a_killed_run_left_half_written_goes_with_the_next_wherever_it_lies(tmp_path, where):
+    left = partial_of(store_in(tmp_path).folder / where)
+    left.parent.mkdir(parents=True)
+    left.touch()
+    store_in(tmp_path).open()
+    assert not left.exists()
+
+
 @pytest.mark.parametrize(("days", "there"), [(0, True), (6, True), (8, False)])
 def test_what_another_machine_left_behind_goes_once_it_is_forgotten(tmp_path, monkeypatch, days, there):
     ran(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from helpers import around, made_up, prepared, silent, tiny
 
 from rankbench.core.errors import UserError
+from rankbench.core.leftovers import partial_of
 from rankbench.records.store import ResultsFolder
 from rankbench.report import pieces, writing
 from rankbench.report.render import answer as answers
@@ -116,6 +117,14 @@ def test_an_experiment_that_is_gone_leaves_nothing_in_the_report(stored, report,
     assert report() == []
     found = {path.name for path in (tmp_path / "report").rglob("*") if path.suffix in (".json", ".html", ".js")}
     assert found == {"one-a.json", "index.html"}  # one paper has one page
+
+
+@pytest.mark.parametrize("where", ["index.html", "tables/one-a.csv", "figures/one-a.png", ".rendered/one-a.json"])
+def test_what_a_killed_report_left_half_written_is_removed(stored, report, tmp_path, where):
+    left = partial_of(tmp_path / "report" / where)
+    left.touch()
+    report()
+    assert not left.exists()
 
 
 def test_a_page_that_no_report_wrote_stays(stored, report, tmp_path):
