@@ -143,16 +143,18 @@ def _overdue(run: Run, tell: Tell, part: Part, until: float | None) -> list[str]
 
 
 def _missing(run: Run) -> str:
-    """Which solvers did not finish, and about how long they would take."""
+    """Which solvers did not finish, and about how long they would take, or at least, where a training was given up."""
     repetitions: dict[str, set[int]] = {}
-    for cell in run.to_run:
+    to_run = run.to_run
+    for cell in to_run:
         repetitions.setdefault(cell.solver.written, set()).add(cell.place.repetition)
     if not repetitions:
         return ""
     names = ", ".join(f"{name} ({len(found)} of {run.plan.experiment.repetitions} repetitions left)"
                       for name, found in repetitions.items())  # fmt: skip
     seconds, unknown = estimate(run)
-    words = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-    about = f"about {words}" if seconds else "an unknown time"
+    words = f"{seconds:.2g} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    least = "more than" if any(cell.key in run.given_up for cell in to_run) else "about"
+    about = f"{least} {words}" if seconds else "an unknown time"
     rest = f", without {unknown} trials and trainings of unknown length" if seconds and unknown else ""
     return f"not finished in the time: {names}; to go: {about}{rest} (--time none, or a longer one, goes on)"

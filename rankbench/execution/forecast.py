@@ -42,8 +42,8 @@ def clock_seconds(jobs: Iterable[Job], places: int, nodes: int = 1, handing: flo
 def estimate(run: Run) -> tuple[float, int]:
     """The seconds until all pending cells of a run will have ended, and how many of them these seconds leave out.
 
-    So many run at a time as `jobs` says. A cell is taken to last as long as the stored ones of its solver did; left out
-    are those of other solvers.
+    So many run at a time as `jobs` says. A cell is taken to last as long as the stored ones of its solver did, and as
+    long as it had when it was given up; left out are those of which neither is known.
     """
     walls: dict[str, list[float]] = {}
     for cell in (*run.plan.cells, *run.plan.trials):
@@ -52,7 +52,8 @@ def estimate(run: Run) -> tuple[float, int]:
     usual = {base: median(seconds) for base, seconds in walls.items()}
     seconds, unknown = 0.0, len(run.to_run)
     for cells in (run.pending_trials, (*run.pending, *run.plan.undecided)):
-        jobs = [_job(run, cell, usual[cell.solver.base]) for cell in cells if cell.solver.base in usual]
+        known = {cell.key: max(usual.get(cell.solver.base, 0.0), run.given_up.get(cell.key, 0.0)) for cell in cells}
+        jobs = [_job(run, cell, known[cell.key]) for cell in cells if known[cell.key]]
         seconds += clock_seconds(jobs, run.conditions.jobs)
         unknown -= len(jobs)
     return seconds, unknown

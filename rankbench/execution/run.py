@@ -105,6 +105,7 @@ class Run:
         self._stored: dict[str, Result] = {}
         self._looked: set[str] = set()
         self._made: set[str] = set()  # keys of cells that this run has run
+        self.given_up: dict[str, float] = {}  # by key of a cell that was ended at a deadline: its seconds until then
         self.paths = Paths((search for search in plan.searches if search.continuation is None), store.starts)
         self.plan = self._settled(plan)
 
@@ -252,6 +253,7 @@ class _Runner:
         self.under_way: dict[Future[tuple[Ended, Machine]], Cell] = {}
         self.alone = False  # whether the cells under way run alone on their machines; all of them do, or none does
         self.starts: dict[str, str] = {}  # by key of a trial, the key of the one that it starts from
+        self.begun: dict[str, float] = {}  # by key of a cell, when it began, on the clock of `monotonic`
         self.file: Path | None = None  # the file of the split used last
         self.place: Place | None = None
         self.written = 0
@@ -273,9 +275,11 @@ class _Runner:
 
     def _keep_ended(self) -> None:
         """Store the cells that have ended beside one whose workplace raised an error; after a run there are none."""
+        now = monotonic()
         for future in wait(self.under_way).done:
             if future.exception() is None:
                 self._keep(self.under_way.pop(future), *future.result())
+        self.owner.given_up |= {cell.key: now - self.begun[cell.key] for cell in self.under_way.values()}
 
     def _start_all(self, pool: ThreadPoolExecutor, cells: Iterable[Cell]) -> list[Cell]:
         """Run the cells that no other driver is running; returns the remaining cells."""
@@ -303,6 +307,7 @@ class _Runner:
             self.alone = not self.alone
         self.tell(Event("start", cell))
         self.starts[cell.key], start = self.owner.start(cell)
+        self.begun[cell.key] = monotonic()
         task = Task(cell, self._file_of(cell.place), start, self.owner.paths.is_followed(cell))
         self.under_way[pool.submit(self.workplace.run, task, self.conditions.caps, self.stop, self.alone)] = cell
         at_once = self.workplace.nodes if self.alone else self.workplace.places

@@ -132,6 +132,8 @@ def test_a_cell_that_is_under_way_at_the_deadline_is_given_up_and_leaves_no_resu
     with pytest.raises(TimeIsUp):
         endless.execute()
     assert monotonic() - begun < 60 and endless.study().results == ()
+    ((key, seconds),) = endless.given_up.items()
+    assert key == endless.pending[0].key and 0 < seconds < 60
 
 
 def test_the_time_to_go_is_by_the_clock_however_many_run_at_a_time(tmp_path, monkeypatch):
@@ -139,3 +141,20 @@ def test_the_time_to_go_is_by_the_clock_however_many_run_at_a_time(tmp_path, mon
     run.conditions = replace(run.conditions, jobs=4)
     monkeypatch.setattr(anytime, "estimate", lambda run: (60.0 * run.conditions.jobs, 0))  # which knows the jobs
     assert "; to go: about 4 min (" in anytime._missing(run)
+
+
+def test_a_training_that_was_given_up_takes_longer_than_it_had(tmp_path):
+    run = started(tmp_path)[1]
+    first, *others = run.pending_trials
+    run.given_up[first.key] = 12.4
+    left = f"without {len(run.to_run) - 1} trials and trainings of unknown length"
+    assert f"; to go: more than 12 s, {left} (" in anytime._missing(run)
+    for trial in others:
+        run.given_up[trial.key] = 60.0
+    assert f"; to go: more than {round((12.4 + 60 * len(others)) / 60)} min, without " in anytime._missing(run)
+
+
+def test_less_than_a_second_is_not_nothing(tmp_path, monkeypatch):
+    run = started(tmp_path)[1]
+    monkeypatch.setattr(anytime, "estimate", lambda run: (0.312, 0))
+    assert "; to go: about 0.31 s (" in anytime._missing(run)
