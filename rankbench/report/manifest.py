@@ -3,8 +3,9 @@
     OUT/<experiment>/manifests/<profile>-<seed>.sha256
 
 A run and a merge write it at their end, and look anew only at what they have made themselves and at files that were
-changed since it was written, of which a clock that was set back would tell nothing. A page names its SHA-256, and an archive holds it. Without rankbench, `sha256sum --check manifests/quick-0.sha256` in the
-folder of the experiment tells whether the files are those.
+changed since it was written, of which a clock that was set back would tell nothing. A page names its SHA-256, and an
+archive holds it. Without rankbench, `sha256sum --check manifests/quick-0.sha256` in the folder of the experiment tells
+whether the files are those.
 """
 
 import os
