@@ -56,7 +56,7 @@ def carry_out(order: Order) -> Ended | Refusal:
 def take_seat(token: str, key: bytes) -> Address:
     """Get ready to hold parts of the users in the team of this token; returns where this worker listens."""
     host = parse_host_port(get_worker().address.rpartition("://")[2])[0]
-    for left in list(_SEATS):  # of a team that was given up: a driver makes one while no other driver does
+    for left in list(_SEATS):  # of teams that were given up: `only_team` lets one driver at a time make one
         _SEATS.pop(left).close()
     _SEATS[token] = member = Member(host, key)
     return member.address

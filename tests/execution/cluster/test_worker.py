@@ -1,6 +1,7 @@
 """What a worker does for a driver, in a Dask cluster with one worker that lives in the process of the tests."""
 
 import os
+import socket
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,6 +18,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 from execution.cluster.test_driver import PARTED, execute, on, warnings, without_times  # noqa: E402
 
 from rankbench.execution.cluster import worker as cluster_worker  # noqa: E402
+from rankbench.execution.cluster.driver import Cluster  # noqa: E402
 from rankbench.execution.cluster.orders import Order, Refusal  # noqa: E402
 from rankbench.execution.cluster.worker import carry_out  # noqa: E402
 
@@ -78,6 +80,33 @@ def test_a_seat_is_given_up_when_the_driver_says_so(address, monkeypatch):
         until(lambda: not cluster_worker._SEATS)
         distributed.Event("team", client=client).set()
         assert served.result(timeout=180) is None
+
+
+def test_a_seat_that_nobody_has_asked_to_be_served_is_given_up_for_the_next_team(address):
+    with distributed.Client(address, set_as_default=False) as client:
+        host, port = client.submit(cluster_worker.take_seat, "left", b"key", pure=False).result(timeout=180)
+        client.submit(cluster_worker.take_seat, "next", b"key", pure=False).result(timeout=180)
+    assert set(cluster_worker._SEATS) == {"next"}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, port), timeout=10)
+    cluster_worker._SEATS.pop("next").close()
+
+
+def test_a_team_whose_seats_were_given_up_is_lost_and_made_again(tmp_path, address, monkeypatch):
+    experiment, seated, teams = replace(PARTED, solvers=PARTED.solvers[:1], repetitions=1), Cluster._seated, []
+
+    def late(self, *arguments):  # as if this driver stood still until another one made a team
+        found = seated(self, *arguments)
+        teams.append(found)
+        if len(teams) == 1:
+            self._client.submit(cluster_worker.take_seat, "other", b"key", pure=False).result()
+            cluster_worker._SEATS.pop("other").close()
+        return found
+
+    monkeypatch.setattr(Cluster, "_seated", late)
+    with on(address) as (workplace, _):
+        found = execute(tmp_path, workplace, experiment)
+    assert len(teams) == 2 and {row.status for row in rows(found.study())} == {"ok"}
 
 
 def test_a_scheduler_that_is_away_ends_nothing(monkeypatch):
