@@ -25,6 +25,19 @@ class Paths:
         self._followed = {before.key for before in self._before.values()}
         self._folder = folder
 
+    def as_started(self, stored: Mapping[str, Result]) -> "Paths":
+        """The same, but each stored trial comes after that one of the trials before it from which it started.
+
+        That one need not be the last: others may have been added to the path since, or had not ended well.
+        """
+        found = Paths((), self._folder)
+        for key, before in self._before.items():
+            earlier = {"": None} | {cell.key: cell for cell in self._back_from(before)}
+            if start := earlier.get(stored[key].start, before) if key in stored else before:
+                found._before[key] = start
+        found._followed = {before.key for before in found._before.values()}
+        return found
+
     def before(self, cell: Cell) -> Cell | None:
         """The trial before this one on its path."""
         return self._before.get(cell.key)
@@ -35,9 +48,9 @@ class Paths:
 
     def start(self, cell: Cell, stored: Mapping[str, Result]) -> tuple[str, Path | None]:
         """The key of the last trial before this one that ended well, and the file of its model; none without it."""
-        before = self.before(cell)
-        while before and (before.key not in stored or stored[before.key].status != "ok"):
-            before = self.before(before)
+        ended_well = (one for one in self._back_from(self.before(cell)) if one.key in stored and
+                      stored[one.key].status == "ok")  # fmt: skip
+        before = next(ended_well, None)
         if before is None or not (file := self._file(before.key)).exists():
             return "", None
         return before.key, file
@@ -61,8 +74,13 @@ class Paths:
 
     def _depth(self, cell: Cell) -> int:
         """How many trials come before this one."""
-        before = self.before(cell)
-        return 0 if before is None else 1 + self._depth(before)
+        return sum(1 for _ in self._back_from(self.before(cell)))
+
+    def _back_from(self, cell: Cell | None) -> Iterator[Cell]:
+        """This trial, if it is one, and all before it, the nearest first."""
+        while cell is not None:
+            yield cell
+            cell = self.before(cell)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{key}.npz"

@@ -2,10 +2,11 @@
 
 On the same basis (kernels, libraries, processor) an exact solver must give the same bytes. On another basis values may
 differ in their last digits, and a solver whose threads race may differ by more: both have a stated tolerance. Where a
-budget in seconds ended the training, the cell is run again for as many steps as were stored.
+budget in seconds ended the training, the cell is run again for as many steps as were stored. A trial starts again from
+the model of the trial from which it started, if that comes before it on its path.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -91,7 +92,7 @@ def run_again(
     """
     again = {cell.key: _for_as_many_steps(cell, study.by_key[cell.key]) for cell in cells}
     own = tuple(again[cell.key] for cell in cells if not cell.is_trial)
-    known = tuple(_with_their_starts(searches, {cell.key for cell in cells if cell.is_trial}))
+    known = tuple(_with_their_starts(searches, {cell.key for cell in cells if cell.is_trial}, study.by_key))
     store = afresh.store(study.name)
     plan = replace(study.plan, skips=(), trials=(), failures=())
     runs = [
@@ -99,6 +100,7 @@ def run_again(
         Run(replace(plan, planned=(), searches=known), store, conditions),
     ]
     for run in runs:
+        run.paths = run.paths.as_started(study.by_key)
         run.open()
         run.execute(tell)
     results = {key: runs[cell.is_trial].result(cell) for key, cell in again.items()}
@@ -113,11 +115,11 @@ def _for_as_many_steps(cell: Cell, stored: Result) -> Cell:
     return replace(cell, budget=replace(budget, seconds=None, steps=stored.curve[-1].step))
 
 
-def _with_their_starts(searches: Sequence[Search], wanted: set[str]) -> Iterator[Search]:
-    """The searches with the trials of these keys alone, and those that they start from, one after the other."""
+def _with_their_starts(searches: Sequence[Search], wanted: set[str], stored: Mapping[str, Result]) -> Iterator[Search]:
+    """The searches with the trials of these keys alone, and those that they started from, one after the other."""
     for search in searches:
         keys = {trial.key for trial in search.trials} & wanted
-        paths = Paths([search] if search.continuation is None else [], Path())
+        paths = Paths([search] if search.continuation is None else [], Path()).as_started(stored)
         for trial in [trial for trial in search.trials if trial.key in keys]:
             before = paths.before(trial)
             while before is not None:

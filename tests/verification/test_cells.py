@@ -261,9 +261,35 @@ def test_after_known_trials_none_follow():
 def test_of_a_path_of_trials_those_before_the_wanted_ones_are_run_too(tmp_path):
     searches = prepared(tmp_path, along(tmp_path / "files")).plan.searches
     (last, *_) = [trial for one in searches for trial in one.trials if trial.solver.setting("lam") == 1.0]
-    found = [trial for one in _with_their_starts(searches, {last.key}) for trial in one.trials]
+    found = [trial for one in _with_their_starts(searches, {last.key}, {}) for trial in one.trials]
     same = [trial for trial in found if trial.solver.setting("rank") == last.solver.setting("rank")]
     assert len(found) == len(same) == 3 and last in found  # the penalties above it, one after the other
+
+
+def test_trials_that_were_added_to_a_path_later_change_no_start_of_those_before(tmp_path):
+    def ran_with(lams):
+        return ran(tmp_path / "out", along(tmp_path / "files", space={"lam": lams}, trials=len(lams)))
+
+    ran_with((1.0, 30.0))
+    run = ran_with((1.0, 2.0, 4.0, 30.0))
+    starts = {trial.solver.setting("lam"): run.result(trial).start for trial in run.plan.trials}
+    assert starts[1.0] and starts[2.0] and not starts[4.0]  # whose models are gone with the search that had ended
+    kept = StudyFiles(run.study(), run.store, run.plan)
+    found = verify(kept, Extent(), ResultsFolder(tmp_path / "afresh", silent), Conditions(), lambda event: None)
+    assert found.count("same") == found.of == len(run.plan.everything)
+
+
+def test_a_start_that_no_path_has_is_named(tmp_path):
+    run = ran(tmp_path / "out", along(tmp_path / "files", trials=3))
+    store, trial = run.store, run.plan.trials[-1]
+    result = run.result(trial)
+    for start in ("1" * 64, trial.key):
+        store.save(replace(result, start=start), values_of(store.cells, trial))
+        found = run_again(
+            study(ResultsFolder(tmp_path / "out", silent), "tiny"), [trial], run.plan.searches,
+            ResultsFolder(tmp_path / f"afresh-{start}", silent), Conditions(), lambda event: None,
+        )  # fmt: skip
+        assert [check.verdict for check in found] == ["differs"] and "start" in found[0].differing
 
 
 def test_a_run_of_which_no_cell_has_ended_cannot_be_verified(tmp_path):
