@@ -44,7 +44,7 @@ def planned_again(study: Study, materials: Materials) -> Planned:
     return Planned(
         searches=tuple(search for one in made for search in one.searches),
         findings=(*findings, *_not_here(away, skips, problems)),
-        left_out=(*_of_experiment(stored), *_missing(stored, fresh.values())),
+        left_out=(*_of_experiment(stored), *_missing(stored, fresh.values()), *_of_skips(stored, skips, made)),
         cells=fresh,
     )
 
@@ -63,11 +63,12 @@ def _made_again(
     stored: Plan, by_key: Mapping[str, Result], materials: Materials, problems: list[str]
 ) -> Iterator[Plan]:
     """The plan of the stored experiment for each number of threads that it was run with, or why it cannot be made."""
+    asked = (*(Skip(cell.place.data, cell.place.split, cell.solver, "") for cell in stored.planned), *stored.skips)
     repetitions = max((cell.place.repetition + 1 for cell in stored.planned), default=None)
     for threads in [1] if stored.experiment.threads else dict.fromkeys(cell.threads for cell in stored.planned):
         selection = Selection(
-            solvers=_with_others(stored.experiment.solvers, [cell.solver.written for cell in stored.planned]),
-            data=_with_others(stored.experiment.data, [cell.place.data.written for cell in stored.planned]),
+            solvers=_with_others(stored.experiment.solvers, [one.solver.written for one in asked if one.solver]),
+            data=_with_others(stored.experiment.data, [one.data.written for one in asked]),
             repetitions=repetitions,
             seed=stored.seed,
             threads=threads,
@@ -109,6 +110,22 @@ def _of_cells(stored: Sequence[Cell], fresh: Mapping[str, Cell]) -> Iterator[Fin
             yield failed(
                 "plan", f"{cell.label} is described otherwise than its experiment does: {', '.join(parts)}", ""
             )
+
+
+def _of_skips(stored: Plan, skips: Sequence[Skip], made: Sequence[Plan]) -> Iterator[Finding]:
+    """What the stored plan says was skipped, and its experiment does not skip here, or for another reason."""
+    for skip in stored.skips if made else ():
+        reasons = [one.text for one in skips if _part(one) == _part(skip)]
+        if not reasons:
+            yield failed("plan", f"its experiment does not skip here: {skip.text}", _PART)
+        elif skip.text not in reasons:
+            yield not_applicable("plan", f"it says {skip.text}, and its experiment here {reasons[0]}")
+
+
+def _part(skip: Skip) -> tuple[object, ...]:
+    """What a skip leaves out, and whether that is an error."""
+    split, solver = skip.split and skip.split.identity, skip.solver and skip.solver.identity
+    return skip.data.identity, split, solver, skip.failed
 
 
 def _of_failures(stored: Plan, made: Sequence[Plan]) -> Iterator[Finding]:

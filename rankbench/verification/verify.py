@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -10,13 +11,16 @@ from rankbench.checks.findings import Finding, failed
 from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions, Tell
 from rankbench.planning.materials import Materials
+from rankbench.records.cells import file_name, file_of_cell
+from rankbench.records.codec import Unreadable
+from rankbench.records.merge import Measurement
 from rankbench.records.plans import Plan
 from rankbench.records.results import Result
 from rankbench.records.store import ResultsFolder, Store, values_of
 from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.study import like
-from rankbench.verification.cells import Check, run_again, sampled, verifiable
+from rankbench.verification.cells import Check, checked, run_again, sampled, verifiable
 from rankbench.verification.consistency import contradictions
 from rankbench.verification.files import of_archive, of_plan, of_results, without_result
 from rankbench.verification.plans import planned_again, without_part
@@ -119,6 +123,7 @@ class StudyFiles:
         for entry in (*self.study.entries, *self.study.trials):
             if entry.result is not None:
                 yield from _of_result(self.study, entry.result)
+        yield from _of_beside(self.store, self.study)
 
 
 @dataclass(frozen=True)
@@ -154,3 +159,28 @@ def _of_result(study: Study, result: Result) -> Iterator[Finding]:
         found = [str(error)]
     for one in found:
         yield failed(result.cell.label, one, "")
+
+
+def _of_beside(store: Store, study: Study) -> Iterator[Finding]:
+    """What the measurements beside results, of other machines or times, have otherwise than these, or contradict."""
+    own = {file_name(result.cell): result for entry in (*study.entries, *study.trials) if (result := entry.result)}
+    for path in store.beside():
+        if (result := own.get(file_of_cell(path.name))) is None:
+            continue
+        with suppress(Unreadable):  # which is found of all files
+            kept, beside = Measurement(store.path(result.cell), result), Measurement(path, store.read(path))
+            for problem in _beside(kept, beside):
+                yield failed(path.name, problem, "")
+
+
+def _beside(kept: Measurement, beside: Measurement) -> Iterator[str]:
+    """What is wrong with a measurement beside a cell's result."""
+    try:
+        if beside.arrays.exists() or not beside.counts:
+            yield from contradictions(beside.result, beside.values() if beside.counts else {})
+        if kept.counts and beside.counts:
+            check = checked(kept.result, beside.result, kept.values(), beside.values())
+            if check.verdict == "differs":
+                yield f"it has another {', '.join(check.differing)} than the cell's result: {check.why}"
+    except UserError as error:
+        yield str(error)

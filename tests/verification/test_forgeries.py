@@ -10,7 +10,7 @@ from pathlib import Path
 import forging
 import numpy as np
 import pytest
-from helpers import SOLVER_HEAD, silent
+from helpers import SOLVER_HEAD, silent, tiny
 
 import rankbench
 from rankbench import experiments
@@ -20,9 +20,9 @@ from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions
 from rankbench.metrics import mean
 from rankbench.records.archive import METADATA, opened, sha256_of, write
-from rankbench.records.codec import Unreadable
+from rankbench.records.codec import Unreadable, encode, with_digest
 from rankbench.records.differences import NOT_REPEATED
-from rankbench.records.store import ResultsFolder, values_of
+from rankbench.records.store import ResultsFolder, beside_name, values_of
 from rankbench.report import manifest
 from rankbench.report.study import study
 from rankbench.verification.cells import sampled
@@ -223,6 +223,54 @@ def test_a_dropped_result_and_two_swapped_ones_are_named(out, tmp_path):
     one.write_bytes(other.read_bytes())
     other.write_bytes(kept)
     assert goes_unnoticed(tmp_path / "swapped") is False
+
+
+def with_one_beside(out, target, **changes):
+    """A copy of a folder in which another machine's measurement lies beside a result that ended well, so changed."""
+    shutil.copytree(out, target)
+    store = ResultsFolder(target, silent).store("target")
+    result = good_ones(store)[0]
+    beside = replace(result, machine=replace(result.machine, cpu="another", cores=99), wall=1.0)
+    text = json.loads(store.path(result.cell).read_text()) | json.loads(encode({**vars(beside), **changes}))
+    text.pop("sha256")
+    (store.cells / beside_name(beside)).write_text(with_digest(json.dumps(text)))
+    forging.renew_manifests(target)
+    return result, [line for line in verified(target).lines if line.startswith("differs")]
+
+
+def test_a_measurement_beside_a_result_has_the_numbers_of_the_result(out, tmp_path):
+    result, honest = with_one_beside(out, tmp_path / "honest")
+    assert honest == []
+    last = result.curve[-1]
+    changed = (*result.curve[:-1], replace(last, values=(last.values[0] / 2, *last.values[1:])))
+    for name, changes, said in (
+        ("curve", {"curve": changed}, "it has another pairwise-error than the cell's result: processor AMD"),
+        ("model", {"model": "0" * 64, "machine": result.machine}, "it has another model than the cell's result: on"),
+        ("end", {"status": "timeout"}, "it ended as timeout, and has values for users"),
+    ):
+        _, lines = with_one_beside(out, tmp_path / name, **changes)
+        assert len(lines) == 1 and said.partition(" AMD")[0] in lines[0]
+
+
+@pytest.mark.parametrize(("reason", "said"), [
+    ("needs item features", "not verified: plan: it says "),
+    ("is worse than random", "differs: plan: its experiment does not skip here: "),
+], ids=["another reason", "another part"])  # fmt: skip
+def test_what_a_plan_says_was_skipped_is_what_its_experiment_skips(tmp_path, reason, said):
+    experiment = tiny(solvers=("global", "imc"), repetitions=1)  # of which one needs features
+    session = Session(ResultsFolder(tmp_path, silent))
+    session.run(experiment)
+    assert not any("plan" in line for line in verified(tmp_path).lines)
+    store = ResultsFolder(tmp_path, silent).store("tiny")
+    (plan,) = store.plans()
+    (skip,) = plan.skips
+    changes = (
+        {"reason": f"{skip.solver.written} {reason}"} if "features" in reason else {"reason": reason, "solver": None}
+    )
+    store.replace_plan(replace(plan, skips=(replace(skip, **changes),)))
+    forging.renew_manifests(tmp_path)
+    found = verified(tmp_path)
+    assert any(line.startswith(said) and reason in line for line in found.lines), list(found.lines)
 
 
 @pytest.mark.parametrize("machine", [{"kernels": "0" * 64}, {"cpu": "another"}, {}], ids=["kernels", "cpu", "same"])
