@@ -73,7 +73,21 @@ app.add_typer(data_verbs.app, name="data")
 @cache
 def _command() -> Any:
     """All commands as click knows them, which takes 25 ms to make; who calls `main` again, as tests do, has them."""
-    return typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
+    command.make_context, command.invoke = _stoppable(command.make_context), _stoppable(command.invoke)
+    return command
+
+
+def _stoppable(act: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, but Ctrl-C in it is an abort: some versions of typer end by Ctrl-C without a word."""
+
+    def stoppable(*arguments: Any, **options: Any) -> Any:
+        try:
+            return act(*arguments, **options)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    return stoppable
 
 
 def main() -> None:

@@ -774,6 +774,18 @@ def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkey
     assert capsys.readouterr().err.endswith(said)
 
 
+@pytest.mark.parametrize("verb", [("list",), ("data", "where"), ("run", "--seed", "1")])
+def test_an_interrupt_of_what_runs_nothing_is_told(monkeypatch, capsys, verb):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rankbench.cli.looking.show", interrupted)
+    monkeypatch.setattr("rankbench.cli.data_verbs.show", interrupted)
+    monkeypatch.setattr("rankbench.core.streams.checked_seed", interrupted)  # while options are read
+    assert rankbench(monkeypatch, *verb) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "rankbench: stopped"
+
+
 def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeypatch, capsys):
     def app(*arguments, **options):
         raise ImportError("no module named nonsense")
