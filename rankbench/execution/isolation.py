@@ -282,8 +282,11 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> Ended | None:
-    """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one."""
-    doors, next_look = [cell.home, cell.supervisor.line], 0.0
+    """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one.
+
+    What the cell has sent is read before its time counts as over: this process may have stood still, as by Ctrl-Z.
+    """
+    doors, next_look, overdue = [cell.home, cell.supervisor.line], 0.0, None
     while True:
         if stopped():
             raise Interrupted
@@ -301,7 +304,9 @@ def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[],
             return None  # every message has been read: one may have come in after `wait` looked for it
         now = monotonic()
         if caps.seconds is not None and now - cell.started > caps.seconds:
-            return ended_early("timeout", f"took longer than {caps.seconds:g} s")
+            overdue = overdue or now
+            if not ready or now - overdue > _LEAVE:
+                return ended_early("timeout", f"took longer than {caps.seconds:g} s")
         if caps.memory is not None and now >= next_look:
             if exceed(descendants(cell.supervisor.guard.pid or 0), caps.memory):
                 return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB")

@@ -30,6 +30,7 @@ from rankbench.planning import memory
 from rankbench.planning.materials import Materials
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Selection
+from rankbench.records.results import Point
 
 pytestmark = pytest.mark.slow
 
@@ -608,6 +609,29 @@ def test_a_last_message_that_comes_while_the_driver_looks_for_it_is_read(pipe, m
         cell = isolation._Running(isolation._Supervisor(None, verdict[0]), home, None, time.monotonic(), None)
         assert isolation._watch(cell, [], Caps(), lambda: False) == last
     assert len(looks) == 2
+
+
+@pytest.mark.parametrize(("last", "status"), [(ended_early("ok", ""), "ok"), (None, None)], ids=["a word", "no word"])
+def test_a_cell_that_ended_while_its_driver_stood_still_was_not_too_slow(last, status):
+    (reader, writer), (line, supervisor) = multiprocessing.Pipe(duplex=False), multiprocessing.Pipe()
+    points = [Point(step, 0.0, ()) for step in range(3)]
+    for message in (*points, *([last] if last else [])):
+        writer.send(message)
+    writer.close()
+    supervisor.send("its end")
+    keeper = isolation._Supervisor(None, line)
+    cell = isolation._Running(keeper, reader, None, time.monotonic() - 3600, isolation._clocks())
+    curve = []
+    found = isolation._watch(cell, curve, Caps(seconds=1.0), lambda: False)
+    assert curve == points and (found and found.status) == status
+    for end in (reader, line, supervisor):
+        end.close()
+
+
+def test_a_cell_that_sends_without_end_ends_by_its_limit(tmp_path):
+    lines = ("while True:", "    yield Step(ItemScores(np.arange(train.n_items, dtype=float)))")
+    found = outcome_of(tmp_path, *lines, caps=Caps(seconds=0.5), budget=Budget(steps=10**6))
+    assert found.status == "timeout" and found.curve and found.wall < SOON
 
 
 def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
