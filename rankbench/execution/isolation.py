@@ -41,6 +41,7 @@ _START = threading.Lock()  # one process starts at a time, because starting chan
 _WATCH = 0.05  # seconds between two looks at a running cell
 _LOOKING = 0.05  # largest share of its time that the driver spends on measuring a cell's memory
 _ATTEMPTS = 20  # attempts to reach a server that is shutting down
+_STANDSTILL = 3.0  # seconds between two looks, from which on this process was stopped in between
 _LEAVE = 0.5  # seconds in which a finished process may exit by itself
 _PATIENCE = 5.0  # seconds in which a supervisor may end all processes of its cell
 _FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
@@ -284,9 +285,9 @@ def _no_interrupts() -> Iterator[None]:
 def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> Ended | None:
     """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one.
 
-    What the cell has sent is read before its time counts as over: this process may have stood still, as by Ctrl-Z.
+    Time in which this process stood still, as by Ctrl-Z, does not count: it could not see the cell end.
     """
-    doors, next_look, overdue = [cell.home, cell.supervisor.line], 0.0, None
+    doors, next_look, looked, stood_still = [cell.home, cell.supervisor.line], 0.0, cell.started, 0.0
     while True:
         if stopped():
             raise Interrupted
@@ -303,10 +304,10 @@ def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[],
         elif cell.supervisor.line in ready and not (cell.home in doors and cell.home.poll()):
             return None  # every message has been read: one may have come in after `wait` looked for it
         now = monotonic()
-        if caps.seconds is not None and now - cell.started > caps.seconds:
-            overdue = overdue or now
-            if not ready or now - overdue > _LEAVE:
-                return ended_early("timeout", f"took longer than {caps.seconds:g} s")
+        stood_still += now - looked if now - looked > _STANDSTILL else 0.0
+        looked = now
+        if caps.seconds is not None and now - cell.started - stood_still > caps.seconds:
+            return ended_early("timeout", f"took longer than {caps.seconds:g} s")
         if caps.memory is not None and now >= next_look:
             if exceed(descendants(cell.supervisor.guard.pid or 0), caps.memory):
                 return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB")

@@ -628,10 +628,18 @@ def test_a_cell_that_ended_while_its_driver_stood_still_was_not_too_slow(last, s
         end.close()
 
 
-def test_a_cell_that_sends_without_end_ends_by_its_limit(tmp_path):
-    lines = ("while True:", "    yield Step(ItemScores(np.arange(train.n_items, dtype=float)))")
-    found = outcome_of(tmp_path, *lines, caps=Caps(seconds=0.5), budget=Budget(steps=10**6))
-    assert found.status == "timeout" and found.curve and found.wall < SOON
+def test_a_cell_that_could_not_begin_while_its_driver_stood_still_has_all_of_its_time(tmp_path, monkeypatch):
+    take = Supervisors._take
+
+    def late(self):
+        time.sleep(1.0)
+        return take(self)
+
+    monkeypatch.setattr(isolation, "_STANDSTILL", 0.9)
+    monkeypatch.setattr(Supervisors, "_take", late)
+    assert outcome_of(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))", caps=Caps(seconds=1.0)).wall > 1.0
+    hanging = outcome_of(tmp_path, "time.sleep(60)", caps=Caps(seconds=1.0))
+    assert hanging.status == "timeout" and hanging.wall > 2.0
 
 
 def test_a_cell_whose_driver_has_gone_leaves_without_a_word(tmp_path, monkeypatch, pipe, unlimited):
