@@ -136,11 +136,13 @@ cdef class TaskRecords:
 
     cdef Record[::1] records
     cdef const int64_t[::1] starts
+    cdef Record *first  # NULL if there is none
 
     def __init__(self, *, Record[::1] records, const int64_t[::1] starts):
         """Take the arrays, without a copy; the passes shuffle the records of a task and change their duals."""
         count_rows(starts, records.shape[0])
         self.records, self.starts = records, starts
+        self.first = &records[0] if records.shape[0] > 0 else NULL
 
 
 def records_of(
@@ -210,7 +212,7 @@ def items_pass(
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _visit_task(
-                &machine, &tasks.records[0] + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
+                &machine, tasks.first + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
                 stream_of(seed, task),
             )
 
@@ -229,7 +231,7 @@ def items_from_duals(*, TaskRecords tasks, const int64_t[:, ::1] rounds, Vectors
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
             _add_task(
-                &machine, &tasks.records[0] + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
+                &machine, tasks.first + tasks.starts[task], tasks.starts[task + 1] - tasks.starts[task],
                 &sums[task, 0],
             )
     return np.asarray(sums)
