@@ -378,9 +378,13 @@ def _glance(sparse: Sparse) -> float:
     basis = np.zeros((n_items, min(_GLANCE, n_items)))
     image = np.random.default_rng(0).standard_normal((n_items, 1))
     for made in range(basis.shape[1]):
-        for _ in range(2):  # the second time removes what rounding left
-            image -= basis @ (basis.T @ image)
-        basis[:, made : made + 1] = image / (np.linalg.norm(image) or 1.0)
+        image -= basis @ (basis.T @ image)
+        left = np.linalg.norm(image)
+        image -= basis @ (basis.T @ image)  # removes what rounding left
+        size = np.linalg.norm(image)
+        if size <= left / 2:  # all of it is rounding: the basis spans everything that S^T S can reach
+            break
+        basis[:, made : made + 1] = image / size
         image = sparse.transposed_times(sparse.times(basis[:, made : made + 1]))
     return float(np.linalg.norm(sparse.times(basis), 2)) * (1 - _SLACK)
 

@@ -58,7 +58,7 @@ class SMC(Checked):
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls", "share": "falls"})
-    version: ClassVar = 3  # gaps rest on exact norms, so that a descent ends as soon as it has converged
+    version: ClassVar = 4  # a descent on few items ends as soon as it has converged
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """X = 0, then a model after each step until the gap is at most the tolerance."""

@@ -177,6 +177,17 @@ def test_whether_a_descent_has_converged_is_decided_as_by_the_gap():
         assert {one for one, _ in decided} == {True, False}
 
 
+@pytest.mark.parametrize(("users", "items"), [(1, 10), (3, 7), (8, 18)])
+def test_a_descent_ends_where_few_items_have_entries(users, items):
+    rng = np.random.default_rng(0)
+    indptr, columns = np.arange(users + 1) * items, np.tile(np.arange(items, dtype=np.int32), users)
+    observed, values = Entries.of(indptr, columns, 20, 1), rng.standard_normal(users * items)
+    norm_of_all = np.linalg.norm(values.reshape(users, items), 2)
+    assert methods._glance(observed.holding(values)) == pytest.approx(norm_of_all, rel=1e-6)
+    completion = Completion(observed, To(values))
+    assert len(list(islice(completion.descent(0.1 * completion.largest, rng), 200))) < 200
+
+
 def test_a_check_that_fails_costs_less_than_a_step(monkeypatch):
     observed, values, _ = problem(400, 300, seed=4)
     completion = Completion(observed, To(values), tolerance=1e-6)
