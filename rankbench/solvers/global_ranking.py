@@ -23,6 +23,7 @@ from rankbench.names.ranges import Weight
 _CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
 _ROUNDING = 1e-14  # relative change of the objective that may be a rounding error
 _TRIALS = 30  # step lengths of a line search, at most
+_DAMPINGS = 0.0, 1e-5, 1e-3, 0.1  # of the largest second derivative: the next where no step is accepted
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class GlobalRanking(Checked):
     the losses the dual value is sum -L*(-a) - |g|^2 / (2 lam), and L(m) + L*(-a) = -a m sums to g . s:
     so the gap is g . s + lam/2 |s|^2 + |g|^2 / (2 lam) = |g + lam s|^2 / (2 lam), which is exact to
     rounding however small lam is. Near the optimum the objective stays constant to rounding while the gap still
-    falls: the iterations then continue until the gap stops falling. Items in no comparison score NaN.
+    falls: the iterations then continue until the gap stops falling. Under the squared hinge with a tiny lam, an item
+    that costs nothing is drawn to 0 from afar, past where its pairs begin to cost: if no step is accepted, the Hessian
+    is damped. Items in no comparison score NaN.
     """
 
     lam: Weight = 1.0
@@ -46,7 +49,7 @@ class GlobalRanking(Checked):
     determinism: ClassVar = Determinism.EXACT
     path: ClassVar = MappingProxyType({"lam": "falls"})
     title: ClassVar = "Global ranking"
-    version: ClassVar = 2
+    version: ClassVar = 3  # damped where no Newton step is accepted
 
     def steps(self, train: Comparisons, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """A model after each Newton iteration, until the gap vanishes or the line search fails."""
@@ -65,7 +68,7 @@ class GlobalRanking(Checked):
         check_sizes((train.n_users, len(model.scores)), (train.n_users, train.n_items), "GlobalRanking")
         problem = _Problem(train, CODES[self.loss], self.lam, threads)
         start = problem.at(without_gaps(model.scores))
-        yield from _descent(problem, start, problem.at(np.zeros(train.n_items)).gap)
+        yield from _descent(problem, start, max(start.gap, problem.at(np.zeros(train.n_items)).gap))
 
 
 @dataclass(frozen=True)
@@ -107,26 +110,31 @@ class _Problem:
         gap = _square(gradient) / (2 * self.lam)
         return _Point(scores, objective, gap, gradient, curvature, diagonal + self.lam)
 
-    def newton_direction(self, point: _Point, tolerance: float) -> Floats:
-        """The Newton direction by SciPy's conjugate gradients, with the Hessian's diagonal as preconditioner."""
+    def newton_direction(self, point: _Point, tolerance: float, damping: float) -> Floats:
+        """The Newton direction by SciPy's conjugate gradients, with the Hessian's diagonal as preconditioner.
+
+        `damping` times the largest number of the diagonal is added to all of it.
+        """
+        added = damping * point.diagonal.max()
+        diagonal = point.diagonal + added
 
         def times(p: Floats) -> Floats:
             p, out = np.ascontiguousarray(p), np.empty_like(p)
             kernel.curvature_times(
                 tournament=self.tournament, curvature=point.curvature, direction=p, out=out, threads=self.threads
             )
-            return out + self.lam * p
+            return out + (self.lam + added) * p
 
         hessian, inverse = (
             scipy.sparse.linalg.LinearOperator((len(point.scores),) * 2, function, dtype=np.float64)
-            for function in (times, lambda p: p / point.diagonal)
+            for function in (times, lambda p: p / diagonal)
         )
         direction, _ = scipy.sparse.linalg.cg(hessian, -point.gradient, rtol=tolerance, maxiter=400, M=inverse)
         return np.asarray(direction)
 
 
 def _descent(problem: _Problem, start: _Point, first: float) -> Iterator[Step]:
-    """The start, then a model after each iteration; `first` is the gap of scores that are all 0."""
+    """The start, then a model after each iteration; `first` is the gap of scores that are all 0, or a larger one."""
     point: _Point | None = start
     while point is not None:
         yield _step(point, problem.compared)
@@ -141,14 +149,15 @@ def _descend(problem: _Problem, point: _Point, progress: float) -> _Point | None
     `progress` is the gradient's norm relative to the first one: the smaller, the more exact the direction.
     A step is also accepted if the objective is the same to rounding and the gap halves.
     """
-    direction = problem.newton_direction(point, min(0.1, np.sqrt(progress)))
-    slope = float(point.gradient @ direction)
-    for length in halved(_TRIALS):
-        candidate = problem.at(point.scores + length * direction)
-        fallen = sufficient(candidate.objective, point.objective, length, slope)
-        level = candidate.objective <= point.objective * (1 + _ROUNDING)
-        if fallen or (level and candidate.gap < point.gap / 2):
-            return candidate
+    for damping in _DAMPINGS:
+        direction = problem.newton_direction(point, min(0.1, np.sqrt(progress)), damping)
+        slope = float(point.gradient @ direction)
+        for length in halved(_TRIALS):
+            candidate = problem.at(point.scores + length * direction)
+            fallen = sufficient(candidate.objective, point.objective, length, slope)
+            level = candidate.objective <= point.objective * (1 + _ROUNDING)
+            if fallen or (level and candidate.gap < point.gap / 2):
+                return candidate
     return None
 
 

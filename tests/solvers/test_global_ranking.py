@@ -13,9 +13,10 @@ from solvers.contract import SolverContract
 
 from rankbench.core.contract import Floats, Ints, Step
 from rankbench.data.synthetic import BTL
-from rankbench.data.views import Comparisons
+from rankbench.data.views import Comparisons, Ratings
 from rankbench.kernels.solvers import global_ranking as kernel
 from rankbench.methods.losses import CODES
+from rankbench.models import ItemScores
 from rankbench.solvers.global_ranking import GlobalRanking, _descend, _Problem
 
 LOSSES = {
@@ -117,6 +118,22 @@ def test_the_gap_closes_where_nothing_speaks_against_an_order(loss, lam):
     scores = ranked(GlobalRanking(lam, loss), view)
     assert (np.diff(scores) < 0).all()
     assert last(GlobalRanking(lam, loss), view).gap() <= 1e-10 * last(GlobalRanking(lam, loss), view).objective()
+
+
+@pytest.mark.parametrize("seed", [22, 43, 345])
+def test_the_gap_closes_where_an_item_beyond_the_hinge_is_drawn_to_zero(seed):
+    values = np.random.default_rng(seed).permutation(40) * 1.0
+    two_users = Ratings(np.array([0, 20, 40]), np.tile(np.arange(20, dtype=np.int32), 2), values, 20)
+    step = last(GlobalRanking(lam=1e-8), two_users.comparisons())
+    assert step.gap() <= 1e-10 * step.objective()
+
+
+@each_loss
+def test_a_warm_start_is_left_where_zeros_are_the_optimum(loss):
+    contradicting = Comparisons.from_triples([0, 0], [0, 1], [1, 0])
+    start = ItemScores(np.array([1.0, 3.0]))
+    *_, end = GlobalRanking(loss=loss).steps_from(start, contradicting, np.random.default_rng(0))
+    np.testing.assert_allclose(end.model.scores, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
