@@ -24,6 +24,7 @@ from rankbench.names import Checked, checked_threads
 from rankbench.names.ranges import Count, Rank, Weight
 
 _POWERS = 3  # iterations of the subspace iteration on X^T R^T, at the start
+_ROUNDING = 1e-10  # of the largest number of the triangle of a QR decomposition: less is none
 _SOLVED = 1e-10  # residual, relative to the right-hand side, at which conjugate gradients end
 
 
@@ -50,7 +51,7 @@ class IMC(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 2  # the users' systems are solved without LAPACK
+    version: ClassVar = 3  # directions that the ratings do not give start at random
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The start with users' vectors 0, then a model after each half step: users, basis, users, ..."""
@@ -138,12 +139,18 @@ def _start(
     """The approximate leading singular vectors of X^T R^T, and zeros for users, padded for the kernels.
 
     By subspace iteration from a random block (Halko, Martinsson and Tropp 2011). The matrix has no more singular
-    vectors than there are users: columns beyond these start at zero and stay there, which costs no fit.
+    vectors than there are users: columns beyond these start at zero and stay there, which costs no fit. If it has
+    fewer, as where few users have an order or few items are rated, the rest start at random, and not as rounding has
+    it.
     """
     basis, users = (zero_rows(size, rank) for size in (features.shape[1], rated.shape[0]))
     found = min(rank, rated.shape[0])
     block = rng.standard_normal((rated.shape[0], rank))[:, :found]
     for _ in range(_POWERS):
-        basis[:, :found], _ = np.linalg.qr(features.transposed_times(rated.T @ block))
+        basis[:, :found], upper = np.linalg.qr(features.transposed_times(rated.T @ block))
         block, _ = np.linalg.qr(rated @ features.times(basis[:, :found]))
+    missing = np.flatnonzero(np.abs(np.diag(upper)) <= _ROUNDING * np.abs(upper).max(initial=0.0))
+    if len(missing):
+        basis[:, missing] = rng.standard_normal((len(basis), len(missing)))
+        basis[:, :found], _ = np.linalg.qr(basis[:, :found])
     return basis, users

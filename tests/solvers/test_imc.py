@@ -144,6 +144,20 @@ def test_there_may_be_fewer_users_than_ranks(users, sparse):
     assert not model.basis[:, users:].any()
 
 
+@pytest.mark.parametrize("users", [2, 5])
+def test_a_direction_that_the_ratings_do_not_give_is_no_rounding_error(users):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((2, 8)) * (rng.random((2, 8)) < 0.7)
+        view = Ratings(np.arange(users + 1) * 2, [0, 1] * users, rng.permutation(2 * users) * 1.0, 2, x)
+        models = []
+        for features in (x, scipy.sparse.csr_array(x)):
+            steps = IMC(rank=users, lam=0.7).steps(replace(view, item_features=features), np.random.default_rng(0))
+            *_, step = islice(steps, 3)
+            models.append(step.model.score_all(np.arange(users)))
+        np.testing.assert_allclose(*models, atol=1e-10)
+
+
 def test_columns_beyond_the_number_of_users_cost_no_fit():
     view = FeatureLowRank(users=3, items=40, features=31, rank=2, per_user=9).view(np.random.default_rng(1))
     few, many = (list(islice(IMC(rank=rank).steps(view, np.random.default_rng(0)), 60))[-1] for rank in (3, 10))
