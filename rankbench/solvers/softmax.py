@@ -57,7 +57,7 @@ class Softmax(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 1
+    version: ClassVar = 2  # exponents that do not vanish where a user's scores are far apart
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass over the users."""
@@ -177,17 +177,18 @@ def slopes(drawn: Floats, own: Floats, rows: Ints, places: Ints) -> tuple[Floats
     """The loss of each positive, and the derivatives of their sum by the positives' scores and by the drawn ones.
 
     The loss is -ln(e^own / (e^own + sum_k e^drawn_k)) over the drawn scores of the positive's row, without the one at
-    its own place, if that is not -1. All exponents are taken less the largest of their row.
+    its own place, if that is not -1. The exponents of a row are taken less its largest drawn score, and those of a
+    positive less the larger of that and its own score, so that neither all vanish nor any overflows.
     """
     top = drawn.max(axis=1, initial=-np.inf)
-    np.maximum.at(top, rows, own)
-    weights, mine = np.exp(drawn - top[:, None]), np.exp(own - top[rows])
-    twice = np.where(places >= 0, weights[rows, places], 0.0)
-    total = mine + np.maximum(weights.sum(axis=1)[rows] - twice, 0.0)
-    by_drawn = weights * np.bincount(rows, 1 / total, minlength=len(drawn))[:, None]
+    highest = np.maximum(top[rows], own)
+    weights, mine, share = np.exp(drawn - top[:, None]), np.exp(own - highest), np.exp(top[rows] - highest)
     here = places >= 0
-    by_drawn[rows[here], places[here]] -= (twice / total)[here]
-    return np.log(total) + top[rows] - own, mine / total - 1.0, by_drawn
+    twice = np.where(here, weights[rows, places], 0.0)
+    total = mine + share * np.maximum(weights.sum(axis=1)[rows] - twice, 0.0)
+    by_drawn = weights * np.bincount(rows, share / total, minlength=len(drawn))[:, None]
+    by_drawn[rows[here], places[here]] -= (share * twice / total)[here]
+    return np.log(total) + highest - own, mine / total - 1.0, by_drawn
 
 
 def _places(items: Ints, drawn: Ints) -> Ints:

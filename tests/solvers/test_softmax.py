@@ -53,6 +53,15 @@ def test_the_objective_is_that_of_the_formula(train):
     assert end.objective() == pytest.approx(value(solver, train, users, end.model.items), rel=1e-12)
 
 
+def test_a_positive_far_below_another_one_that_was_not_drawn_is_not_lost():
+    drawn, own, rows, places = np.array([[0.0, -1.0]]), np.array([0.0, 2000.0, -2000.0]), np.zeros(3, int), [0, -1, -1]
+    losses, by_own, by_drawn = slopes(drawn, own, rows, np.array(places))
+    shares = np.array([1.0, np.exp(-1.0)]) / (1 + np.exp(-1.0))
+    np.testing.assert_allclose(losses, [np.log1p(np.exp(-1.0)), 0.0, 2000 + np.log1p(np.exp(-1.0))], rtol=1e-14)
+    np.testing.assert_allclose(by_own, [shares[0] - 1, 0.0, -1.0], atol=1e-15)
+    np.testing.assert_allclose(by_drawn, [[shares[0], 2 * shares[1]]], rtol=1e-14)
+
+
 def test_slopes_are_those_of_the_losses():
     rng = np.random.default_rng(0)
     drawn, own = rng.standard_normal((3, 5)), rng.standard_normal(6)
