@@ -46,8 +46,8 @@ class RobiRank(Checked):
     a rating r, the gain of NDCG scaled to 1; `low` and `high` are the lowest and the highest rating there is, if not
     given, and ratings beyond them count as they do. `catalogue`: every
     rating has g = 1, and its item competes with all other items, as in the paper's section on collaborative
-    retrieval; the closed form then costs ratings times items. Users and items without ratings score NaN; users with
-    ratings but no competitors, or only the lowest rating, score 0 for all.
+    retrieval; the closed form then costs ratings times items. Users without ratings score NaN, as do items that are not
+    rated and no competitors; users with ratings but no competitors, or only the lowest rating, score 0 for all.
     """
 
     rank: Rank = 10
