@@ -8,7 +8,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from rankbench.core.contract import Floats, Model, Step
 from rankbench.kernels.shared.losses import Loss
-from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.line_search import sufficient
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 
 CONVERGED = 1e-12  # the relative gap at which to stop, about the size of rounding errors
@@ -16,6 +16,8 @@ _ROUNDING = 1e-14  # of the terms of a sum
 _TRIALS = 20  # of the line search
 _INNER = 1000  # conjugate gradients per Newton step, at most
 _MANY = 50  # conjugate gradients that take as long as it takes to make the stronger preconditioner
+_STALLED = 0.05  # relative decrease below which a step that does not halve the gap, either, was not exact enough
+_SHARPER = 0.1  # what the tolerance of the next directions is multiplied with then, if they are cheap
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +60,25 @@ def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint
     """Zero, then a point after each Newton step, until the gap vanishes or the line search fails."""
     unknowns = np.zeros(linear.size)
     point: NewtonPoint | None = _point(unknowns, tasks.at(linear.forward(unknowns)), linear, C)
-    most = 0  # conjugate gradients of a step so far
+    most, share = 0, 1.0  # conjugate gradients of a step so far, and of the usual tolerance of directions
     while point is not None:
         yield point
         if point.gap <= CONVERGED * point.objective:
             return
-        direction, taken = _direction(point, linear, C, most)
+        direction, taken = _direction(point, linear, C, most, share)
         most = max(most, taken)
-        point = _moved(tasks, point, direction, linear, C)
+        before, point = point, _moved(tasks, point, direction, linear, C)
+        if point is not None and taken <= _MANY and _stalled(before, point):
+            share *= _SHARPER
+
+
+def _stalled(before: NewtonPoint, after: NewtonPoint) -> bool:
+    """Whether a step gained little: neither has the gap halved nor has the objective fallen by much.
+
+    Where the Hessian is ill-conditioned, directions with a small residual can be far from Newton's: they turn between
+    the walls of a valley, along which the objective falls by less than a thousandth in each step.
+    """
+    return after.gap > before.gap / 2 and after.objective > (1 - _STALLED) * before.objective
 
 
 def _point(unknowns: Floats, pairs: ScoredPairs, linear: Linear, C: float) -> NewtonPoint:
@@ -96,7 +109,7 @@ def gap_of(unknowns: Floats, pull: Floats, pairs: ScoredPairs, C: float) -> floa
     return max(0.0, min(plain, objective - weight**2 / (4 * cost)))
 
 
-def _direction(point: NewtonPoint, linear: Linear, C: float, most: int) -> tuple[Floats, int]:
+def _direction(point: NewtonPoint, linear: Linear, C: float, most: int, share: float) -> tuple[Floats, int]:
     """The Newton direction by conjugate gradients, the more exact the smaller the gap, and how many these were.
 
     SciPy's: it stops by the norm of the residual, `methods.conjugate_gradients` by the preconditioned one."""
@@ -113,21 +126,24 @@ def _direction(point: NewtonPoint, linear: Linear, C: float, most: int) -> tuple
     hessian = LinearOperator(shape, times, dtype=np.float64)
     inverse = linear.inverse(2 * C * point.pairs.degree, most)
     preconditioner = LinearOperator(shape, inverse, dtype=np.float64)
-    tolerance = min(0.1, np.sqrt(point.gap / point.objective))
+    tolerance = share * min(0.1, np.sqrt(point.gap / point.objective))
     direction, _ = cg(hessian, -point.gradient, rtol=tolerance, maxiter=_INNER, M=preconditioner, callback=count)
     return np.asarray(direction), taken
 
 
 def _moved(tasks: PairTasks, point: NewtonPoint, direction: Floats, linear: Linear, C: float) -> NewtonPoint | None:
-    """The point after a step of length 1, 1/2, 1/4, ... along a direction; None if none is accepted.
+    """The point after a step along a direction; None if no length is accepted.
 
     A step is accepted if the objective falls enough, or if it is level and the gap halves: where C is large, the gap is
-    still far from zero when the last digits of the objective no longer show that it falls.
+    still far from zero when the last digits of the objective no longer show that it falls. If the whole step is not,
+    Newton's method seeks the lowest point between 0 and 1. It often lies just behind the length from which another pair
+    costs something, so that the next direction knows of this pair; halved lengths all end before it.
     """
     moves, promised = linear.forward(direction), float(point.gradient @ direction)
     along, own = float(point.unknowns @ direction), float(direction @ direction)
     terms = point.objective + C * float(point.pairs.degree @ np.square(point.pairs.scores))
-    for length in halved(_TRIALS):
+    length, low, high = 1.0, 0.0, 1.0
+    for _ in range(_TRIALS):
         pairs = tasks.at(point.pairs.scores + length * moves)
         change = length * (along + length / 2 * own) + C * (pairs.loss - point.pairs.loss)
         fallen = sufficient(change, 0.0, length, promised)
@@ -135,4 +151,10 @@ def _moved(tasks: PairTasks, point: NewtonPoint, direction: Floats, linear: Line
             found = _point(point.unknowns + length * direction, pairs, linear, C)
             if fallen or found.gap <= point.gap / 2:
                 return found
+        slope = promised + length * own + C * float((pairs.slope - point.pairs.slope) @ moves)
+        low, high = (low, length) if slope > 0 else (length, high)
+        bend = own + C * float(moves @ pairs.curve(moves))
+        length = length - slope / bend if bend else high
+        if not low < length < high:
+            length = (low + high) / 2
     return None

@@ -36,7 +36,7 @@ class RankSVMJoint(Checked):
     takes_single: ClassVar = True  # features of 32 bits as they are
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, joint"
-    version: ClassVar = 2  # a step may also halve the gap
+    version: ClassVar = 3  # the line search is exact, and directions are where steps gain little
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each Newton step, until the gap vanishes or the line search fails."""

@@ -104,6 +104,27 @@ def stacked(view: View, solver: RankSVMVar) -> Floats:
 C = pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 
 
+@pytest.mark.parametrize(
+    ("seed", "solver"), [(81, RankSVMJoint(C=100.0)), (30, RankSVMVar(C=100.0)), (89, RankSVMVar(C=100.0))]
+)
+def test_features_of_hundreds_do_not_end_the_descent_before_the_optimum(seed, solver):
+    # Steps that are halved end before a pair that is right by less than they see (81, 30), and directions with a small
+    # residual turn in the valley where all pairs are right (89).
+    rng = np.random.default_rng(seed)
+    features, values = rng.standard_normal((8, 4)) * 500, rng.integers(1, 4, 16).astype(float)
+    train = Ratings.from_triples(np.repeat([0, 1], 8), np.tile(np.arange(8), 2), values, 2, 8, features)
+    *_, step = islice(solver.steps(train, np.random.default_rng(0)), 30)
+    assert step.gap() <= 1e-9 * step.objective()
+
+
+def test_features_of_thousands_take_few_steps():
+    features = np.array([[-1103, -2007, -282, 1315], [-2195, 198, -1077, -935], [1259, -655, 375, -389.0]])
+    features = np.vstack([features, [-1103, -1038, -527, -345]])
+    train = Ratings(np.array([0, 4]), np.arange(4, dtype=np.int32), np.array([2.0, 2, 1, 2]), 4, features)
+    *_, step = islice(RankSVMJoint(C=0.05).steps(train, np.random.default_rng(0)), 10)
+    assert step.gap() <= 1e-9 * step.objective()
+
+
 @C
 def test_jointly_is_one_svm_over_all_differences(C, train):
     step = last(RankSVMJoint(C=C), train)
@@ -392,6 +413,6 @@ def test_where_the_stronger_preconditioner_would_be_too_large_the_weaker_one_is_
 
 
 def test_it_ends_where_no_length_of_a_step_is_accepted(train, monkeypatch):
-    monkeypatch.setattr(newton, "_direction", lambda point, linear, C, most: (np.full(linear.size, np.nan), 0))
+    monkeypatch.setattr(newton, "_direction", lambda point, linear, C, most, share: (np.full(linear.size, np.nan), 0))
     (step,) = RankSVMJoint(C=0.1).steps(train, np.random.default_rng(0))
     assert step.gap() > 0 and not step.model.score(np.arange(8), np.arange(8)).any()
