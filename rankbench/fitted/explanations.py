@@ -54,8 +54,9 @@ def _of_weights(model: ItemWeights, user: int, own: Ints) -> Explaining:
     """The items that the user rated, each with its value times its weight."""
     mine = slice(model.indptr[user], model.indptr[user + 1])
     rated, values = model.rated[mine], model.values[mine]
+    known = np.flatnonzero(~np.isnan(model.offsets))[::-1]  # an item without a score has a row of another
     items = np.full(model.weights.shape[0], -1)
-    items[model.columns[::-1]] = np.arange(len(model.columns))[::-1]  # the first item of each row
+    items[model.columns[known]] = known  # the first item of each row
 
     def parts(item: int) -> Parts:
         column = model.weights[rated][:, [model.columns[item]]]

@@ -52,6 +52,13 @@ def test_weights_between_items_are_the_models_own():
     assert parts.others == {explanations.EVERYONE: 7.0}
 
 
+@pytest.mark.parametrize("solver", ["ease[lam=1]", "item-knn", "slim[l1=0.01,lam=1]", "rp3beta"])
+def test_items_that_nobody_rated_are_no_reasons(solver):
+    train = rankbench.Ratings.from_triples([0, 0, 1, 1, 2, 2], [2, 3, 2, 4, 3, 4], [1.0, 2, 3, 4, 5, 6], 3, 5)
+    rows = rankbench.fit(solver, train).why(0, 4)
+    assert "item 2" in set(rows.because) <= {"item 2", "item 3"}
+
+
 def test_a_user_whose_vector_is_a_sum_of_own_items_leaves_no_rest():
     rng = np.random.default_rng(0)
     items = rng.normal(size=(10, 4))
