@@ -50,7 +50,8 @@ class Ids:
             return wanted.astype(np.int64)
         if wanted.ndim != 1:
             raise UserError(f"{self.kind} ids have {wanted.ndim} dimensions", remedy="pass one id, or a list of ids")
-        wanted = wanted.astype(np.str_) if wanted.dtype.kind == "O" and labels.dtype.kind == "U" else wanted
+        if wanted.dtype.kind == "O":  # as columns of pandas are
+            wanted = wanted.astype(np.str_) if labels.dtype.kind == "U" else np.array(wanted.tolist())
         places, known = self.places(wanted)
         if not known.all():
             raise _unknown(self.kind, wanted[~known].tolist()[0], labels)
@@ -62,10 +63,11 @@ class Ids:
         if labels is None:
             self._check_numbers(wanted, None)
             return wanted, wanted < (np.inf if self.size is None else self.size)
-        if (wanted.dtype.kind == "U") != (labels.dtype.kind == "U"):
-            like = f"the ids are like {labels.tolist()[0]!r}"
-            raise UserError(f"{self.kind} id {wanted.tolist()[0]!r} is unknown: {like}")
-        places = self._order[np.minimum(np.searchsorted(labels, wanted, sorter=self._order), len(labels) - 1)]
+        if wanted.dtype.kind not in ("U" if labels.dtype.kind == "U" else "iuf"):
+            wrong = [one for one in wanted.tolist() if not isinstance(one, int)] or wanted.tolist()
+            raise UserError(f"{self.kind} id {wrong[0]!r:.60} is unknown: the ids are like {labels.tolist()[0]!r}")
+        sought = wanted.astype(labels.dtype) if wanted.dtype.kind in "iu" else wanted  # two kinds would become floats
+        places = self._order[np.minimum(np.searchsorted(labels, sought, sorter=self._order), len(labels) - 1)]
         return places, labels[places] == wanted
 
     def of_texts(self, texts: list[str]) -> Array:

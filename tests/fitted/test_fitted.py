@@ -13,6 +13,7 @@ from rankbench.arrays.npz import fingerprint, read_npz, write_npz
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.fitted import Fitted, Seen, load, save
+from rankbench.fitted.ids import Ids
 from rankbench.models import FEATURES as FEATURE_FIELDS
 from rankbench.models import Factors, ItemScores
 from rankbench.solvers.mf import MF
@@ -126,6 +127,16 @@ def test_one_id_goes_with_several_in_scoring():
     assert MODEL.score_ids([10, 12], "a").tolist() == [5.0, 1.0]
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("asked", [np.int64, np.uint64, object])
+def test_large_ids_are_told_apart_in_every_type_of_integer(dtype, asked):
+    ids = [2**62, 2**62 + 1, 2**62 + 2, 5]
+    known = Ids("user", np.array(ids, dtype))
+    assert known.numbers(np.array(ids, asked)).tolist() == [0, 1, 2, 3]
+    with pytest.raises(UserError, match=f"user id {2**62 + 3} is unknown"):
+        known.numbers(np.array([2**62 + 3], asked))
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -133,6 +144,9 @@ def test_one_id_goes_with_several_in_scoring():
         (lambda: MODEL.score_ids([10], ["f"]), "item id 'f' is unknown; the 5 ids are like 'a'"),
         (lambda: MODEL.score_ids([10], [3]), "item id 3 is unknown: the ids are like 'a'"),
         (lambda: MODEL.recommend("10"), "user id '10' is unknown: the ids are like 10"),
+        (lambda: MODEL.recommend([True, False]), "user id True is unknown: the ids are like 10"),
+        (lambda: MODEL.recommend([10, None]), "user id None is unknown: the ids are like 10"),
+        (lambda: MODEL.recommend(2**70), "user id 1180591620717411303424 is unknown: the ids are like 10"),
         (lambda: MODEL.recommend([[10]]), "user ids have 2 dimensions; pass one id, or a list of ids"),
         (lambda: MODEL.recommend(10, k=0), "k=0 is not valid; give a whole number of at least 1"),
         (lambda: MODEL.recommend(10, k=2.5), "k=2.5 is not valid; give a whole number of at least 1"),
