@@ -1,11 +1,12 @@
-"""The distinct values of a long array."""
+"""The distinct values of a long array, and where others are among them."""
 
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-Values = TypeVar("Values", bound=npt.NDArray[Any])
+Array = npt.NDArray[Any]
+Values = TypeVar("Values", bound=Array)
 
 
 def distinct(values: Values) -> Values:
@@ -14,3 +15,14 @@ def distinct(values: Values) -> Values:
     if len(found):
         found = found[np.concatenate([[True], found[1:] != found[:-1]])]
     return found  # type: ignore[no-any-return]
+
+
+def places_among(known: Array, asked: Array, order: Array | None = None) -> tuple[Array, Array]:
+    """The place of each value among the known ones, and whether it is there; `order` sorts the known ones if needed.
+
+    Integers are compared as such: NumPy would search signed ones among unsigned ones as floats, and miss some.
+    """
+    sought = asked.astype(known.dtype) if known.dtype.kind in "iu" and asked.dtype.kind in "iu" else asked
+    found = np.minimum(np.searchsorted(known, sought, sorter=order), len(known) - 1)
+    places = found if order is None else order[found]
+    return places, known[places] == asked

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbench.arrays import soundness
+from rankbench.arrays.distinct import places_among
 from rankbench.arrays.npz import Array
 from rankbench.core.contract import Flags, Ints
 from rankbench.core.errors import UserError
@@ -66,9 +67,7 @@ class Ids:
         if wanted.dtype.kind not in ("U" if labels.dtype.kind == "U" else "iuf"):
             wrong = [one for one in wanted.tolist() if not isinstance(one, int)] or wanted.tolist()
             raise UserError(f"{self.kind} id {wrong[0]!r:.60} is unknown: the ids are like {labels.tolist()[0]!r}")
-        sought = wanted.astype(labels.dtype) if wanted.dtype.kind in "iu" else wanted  # two kinds would become floats
-        places = self._order[np.minimum(np.searchsorted(labels, sought, sorter=self._order), len(labels) - 1)]
-        return places, labels[places] == wanted
+        return places_among(labels, wanted, self._order)
 
     def of_texts(self, texts: list[str]) -> Array:
         """The ids that these texts mean, as from a command line: whole numbers where the data's ids are numbers."""

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from rankbench.arrays.distinct import places_among
 from rankbench.core.contract import Flags, Floats, Ints, Solver
 from rankbench.core.errors import UserError, unknown
 from rankbench.data.splits import split
@@ -36,7 +38,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
 
     X has two columns, of users and of items, and y a rating for each pair. `predict` gives the score of each pair,
     which orders the items of one user, and NaN for users and items that were not trained on. Settings are checked by
-    `fit`, after which there are `model_`, `users_` and `items_`.
+    `fit`, after which there are `model_`, `users_`, `items_` and the ratings, `train_`.
     """
 
     def __init__(self, solver: str = "mf", steps: int = 20, random_state: Any = None, **settings: Any) -> None:
@@ -66,7 +68,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         _refuse_unknown(self.solver, self.settings)
         solver: Solver = SOLVERS.find(str(self.solver))(**self.settings)
         model = fit(solver, view, steps=self.steps, seed=seed)
-        self.users_, self.items_, self.model_ = users, items, model  # nothing is there unless all of it is
+        self.users_, self.items_, self.model_, self.train_ = users, items, model, view  # all of it, or nothing
         return self
 
     def predict(self, X: npt.ArrayLike) -> Floats:
@@ -110,22 +112,36 @@ def _refuse_unknown(solver: str, settings: Mapping[str, Any]) -> None:
             raise unknown(f"setting of {solver}:", name, known)
 
 
-def scorer(name: str) -> Callable[[Recommender, npt.ArrayLike, npt.ArrayLike], float]:
+def scorer(name: str) -> Callable[[BaseEstimator, npt.ArrayLike, npt.ArrayLike], float]:
     """A metric by its name, for `scoring=`; of a metric of which less is better, its negative.
 
-    Pairs of users and items that were not trained on are left out.
+    Pairs of users and items that were not trained on are left out. The recommender may stand at the end of a pipeline,
+    or in a search.
     """
     sign = 1.0 if metric(name).better == "higher" else -1.0
 
-    def score(estimator: Recommender, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
-        users, items, known = estimator.places(X)
+    def score(estimator: BaseEstimator, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
+        made, pairs = _within(estimator, X)
+        users, items, known = made.places(pairs)
         if not known.any():
             raise UserError("none of these pairs is of a user and an item that were trained on")
-        sizes = len(estimator.users_), len(estimator.items_)
-        held_out = Ratings.from_triples(users, items, _ratings(X, y)[known], *sizes)
-        return sign * next(iter(evaluate(estimator.model_, held_out, [name]).values()))
+        held_out = Ratings.from_triples(users, items, _ratings(X, y)[known], len(made.users_), len(made.items_))
+        return sign * next(iter(evaluate(made.model_, held_out, [name], train=made.train_).values()))
 
     return score
+
+
+def _within(estimator: Any, X: npt.ArrayLike) -> tuple[Recommender, npt.ArrayLike]:
+    """The recommender at the end of searches and pipelines, and the pairs as it gets them."""
+    while not isinstance(estimator, Recommender):
+        if isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            raise UserError(f"scorer measures a Recommender, not a {type(estimator).__name__}")
+    return estimator, X
 
 
 class ProtocolSplit:
@@ -183,7 +199,7 @@ def _ids(name: str, column: Ids) -> Ids:
     if kinds == {str}:
         return column.astype(str)
     if all(issubclass(kind, int | float) for kind in kinds):
-        return column.astype(np.float64)
+        return np.array(column.tolist())
     raise UserError(f"ids of {name} are {' and '.join(sorted(kind.__name__ for kind in kinds))}",
                     remedy="give numbers, or texts")  # fmt: skip
 
@@ -196,7 +212,10 @@ def _ratings(X: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 def _coded(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Ids, Ids, Ratings, Ints]:
     """The ids of users and of items, ascending, the ratings with their places for ids, and the row of X of each."""
-    (users, of_users), (items, of_items) = (np.unique(column, return_inverse=True) for column in _columns(X))
+    columns = _columns(X)
+    if not len(columns[0]):
+        raise UserError("X has no rows")
+    (users, of_users), (items, of_items) = (np.unique(column, return_inverse=True) for column in columns)
     order = np.lexsort((of_items, of_users))
     repeated = (np.diff(of_users[order]) == 0) & (np.diff(of_items[order]) == 0)
     if repeated.any():
@@ -212,5 +231,5 @@ def _places(name: str, known: Ids, asked: Ids) -> Ints:
     if (known.dtype.kind == "U") != (asked.dtype.kind == "U"):
         one, other = asked.tolist()[0], known.tolist()[0]
         raise UserError(f"ids of {name} are like {one!r}, and those trained on are like {other!r}")
-    found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.where(known[found] == asked, found, _UNKNOWN)
+    places, there = places_among(known, asked)
+    return np.where(there, places, _UNKNOWN)

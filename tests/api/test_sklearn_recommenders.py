@@ -8,6 +8,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import rankbench
@@ -158,6 +160,43 @@ def test_a_search_with_splits_and_metrics_is_what_rankbench_measures(ratings):
     assert search.best_params_ == {"rank": (1, 3)[int(np.argmax(means))]} and means[0] != means[1]
 
 
+@pytest.mark.parametrize(
+    "within",
+    [
+        lambda one: one,
+        make_pipeline,
+        lambda one: make_pipeline(FunctionTransformer(lambda pairs: pairs + 1), make_pipeline("passthrough", one)),
+        lambda one: GridSearchCV(one, {"rank": [2]}, cv=ProtocolSplit(), scoring=scorer("ndcg@5")),
+        lambda one: make_pipeline(GridSearchCV(one, {"rank": [2]}, cv=ProtocolSplit(), scoring=scorer("ndcg@5"))),
+    ],
+)
+def test_a_metric_measures_recommenders_in_pipelines_and_searches(ratings, within):
+    pairs, y, view = ratings
+    name = "recall@5[candidates=catalogue]"
+    one = Recommender("mf", rank=2, steps=3, random_state=1)
+    measured = cross_val_score(within(one), pairs, y, cv=ProtocolSplit(repetitions=1), scoring=scorer(name))
+    parts = split(view, "per-user[test=0.2]")
+    model = fit(SOLVERS.make("mf[rank=2]"), parts.train, steps=3, seed=int(np.random.RandomState(1).randint(2**31 - 1)))
+    expected = evaluate(model, parts.test, [name], train=parts.train)[name]
+    assert measured.tolist() == [pytest.approx(expected, abs=1e-12)] and expected > 0
+
+
+def test_a_metric_measures_nothing_but_recommenders(ratings):
+    pairs, y, _ = ratings
+    with pytest.raises(UserError, match="scorer measures a Recommender, not a RankSVM"):
+        scorer("ndcg@5")(RankSVM().fit(pairs, y), pairs, y)
+
+
+@pytest.mark.parametrize("dtype", [object, np.uint64, "Int64"])
+def test_large_numbers_are_ids_of_their_own(ratings, dtype):
+    pairs, y, _ = ratings
+    expected = Recommender(random_state=0).fit(pairs, y).predict(pairs)
+    large = pd.DataFrame(pairs + np.int64(2**62))
+    made = Recommender(random_state=0).fit(large.astype(dtype), y)
+    np.testing.assert_array_equal(made.predict(large.astype(dtype)), expected)
+    np.testing.assert_array_equal(made.predict(large), expected)
+
+
 def test_of_an_error_less_is_better(ratings):
     pairs, y, _ = ratings
     found = cross_val_score(Recommender(random_state=0), pairs, y, cv=ProtocolSplit(), scoring=scorer("pairwise-error"))
@@ -177,6 +216,8 @@ def test_wrong_pairs_are_named(ratings):
     pairs, y, _ = ratings
     with pytest.raises(UserError, match=r"X has the shape \(600, 3\); give two columns"):
         Recommender().fit(np.column_stack([pairs, y]), y)
+    with pytest.raises(UserError, match="X has no rows"):
+        Recommender().fit(pd.DataFrame(pairs[:0]), y[:0])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         Recommender().fit(pairs, y[1:])
 
