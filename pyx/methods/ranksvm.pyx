@@ -25,9 +25,11 @@ from rankbench.kernels.shared.sorting cimport in_order
 
 cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
-    _HALVINGS = 40
+    _TRIALS = 20
 
 cdef double _ROUNDING = 1e-14  # of the terms of a sum: an objective that rises by less is level
+cdef double _COARSE = 1e-5  # relative residual above which a direction of which no length is good is made anew,
+cdef double _EXACT = 1e-9  # with this one
 cdef double _HIDDEN = 1e-15  # likewise: an objective that falls by less may not fall at all
 
 cdef struct FeatureView:
@@ -224,7 +226,7 @@ cdef int _newton_step(
     """
     cdef Problem problem = _gathered(tasks, number, features, C, memory)
     cdef Py_ssize_t d = features.d, padded = problem.padded, k
-    cdef double objective, squared, length
+    cdef double objective, squared, inexact, length
     cdef bint moved = False
     if problem.task.n == 0:
         return 1
@@ -241,8 +243,13 @@ cdef int _newton_step(
     squared = dot(memory.gradient, memory.gradient, padded)
     if not 0.5 * squared > tolerance * objective:
         return 1
-    _conjugate_gradients(&problem, squared, fmin(0.1, sqrt(0.5 * squared / objective)), memory)
+    inexact = fmin(0.1, sqrt(0.5 * squared / objective))
+    _conjugate_gradients(&problem, squared, inexact, memory)
     length = _line_search(&problem, objective, squared, memory)
+    if length == 0.0 and inexact > _COARSE:  # once more along a direction that is exact; trials have changed what its curvature needs
+        evaluate(&problem.task, memory.scores, memory.windows, memory.degree, memory.slope, &memory.pairs)
+        _conjugate_gradients(&problem, squared, _EXACT, memory)
+        length = _line_search(&problem, objective, squared, memory)
     for k in range(d):
         moved |= weights[k] + length * memory.direction[k] != weights[k]
         weights[k] += length * memory.direction[k]
@@ -326,30 +333,45 @@ cdef void _conjugate_gradients(
 
 
 cdef double _line_search(const Problem *problem, double objective, double squared, Memory *memory) noexcept nogil:
-    """The first of 1, 1/2, 1/4 ... of the direction that lowers the objective enough; 0 if none does.
+    """A length of the direction that lowers the objective enough; 0 if none is found.
 
-    Where rounding errors hide how much it falls, the step has to halve the gap instead, so the squared gradient: where
+    If the whole step does not, Newton's method seeks the lowest point between 0 and 1. It often lies just behind the
+    length from which another pair costs something, so that the next direction knows of this pair. Where rounding errors
+    hide how much the objective falls, the step has to halve the gap instead, so the squared gradient: where
     C is large, the gap is still far from zero then. So the steps end. Other trials need no features: the scores move
     along a line, and the size of the weights is a parabola.
     """
     cdef Memory own = memory[0]
-    cdef Py_ssize_t _halving, i, padded = problem.padded
+    cdef Py_ssize_t _trial, i, padded = problem.padded
     cdef double along = dot(own.weights, own.direction, padded), promised = dot(own.gradient, own.direction, padded)
     cdef double size = dot(own.weights, own.weights, padded), own_size = dot(own.direction, own.direction, padded)
-    cdef double length = 1.0, found, terms = objective
+    cdef double length = 1.0, low = 0.0, high = 1.0, found, slope, bend, terms = objective
     for i in range(problem.task.n):
         terms += problem.C * own.degree[i] * own.scores[i] * own.scores[i]  # squares of an active pair's scores
     _forward(problem, own.direction, own.moves)
-    for _halving in range(_HALVINGS):
+    for _trial in range(_TRIALS):
         for i in range(problem.task.n):
             own.trial[i] = own.scores[i] + length * own.moves[i]
         found = problem.C * evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
         found += 0.5 * (size + length * (2.0 * along + length * own_size))
         if found < objective - _HIDDEN * terms and sufficient(found, objective, length, promised):
             return length
+        curve(&problem.task, own.trial, own.windows, own.degree, own.moves, own.curved, &own.pairs)
+        slope = bend = 0.0
+        for i in range(problem.task.n):
+            slope += own.slope[i] * own.moves[i]
+            bend += own.curved[i] * own.moves[i]
+        slope = along + length * own_size + 2.0 * problem.C * slope
+        bend = own_size + 2.0 * problem.C * bend
         if found <= objective + _ROUNDING * terms and _squared_gradient(problem, length, memory) <= 0.5 * squared:
             return length
-        length *= 0.5
+        if slope > 0.0:
+            high = length
+        else:
+            low = length
+        length -= slope / bend
+        if not low < length < high:
+            length = 0.5 * (low + high)
     return 0.0
 
 

@@ -74,7 +74,7 @@ class RankSVMNuclear(Checked):
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
     title: ClassVar = "RankSVM, nuclear norm"
-    version: ClassVar = 5  # goes on with listed pairs where rounding ended the descent
+    version: ClassVar = 6  # the line search of each task is exact
 
     def steps(self, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The zero model, then a model after each step that decreases the objective, until the gap vanishes."""

@@ -105,11 +105,18 @@ C = pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 
 
 @pytest.mark.parametrize(
-    ("seed", "solver"), [(81, RankSVMJoint(C=100.0)), (30, RankSVMVar(C=100.0)), (89, RankSVMVar(C=100.0))]
+    ("seed", "solver"),
+    [
+        (81, RankSVMJoint(C=100.0)),
+        (30, RankSVMVar(C=100.0)),
+        (89, RankSVMVar(C=100.0)),
+        (31, RankSVMSeparate(C=100.0)),
+        (39, RankSVMSeparate(C=100.0)),
+    ],
 )
 def test_features_of_hundreds_do_not_end_the_descent_before_the_optimum(seed, solver):
-    # Steps that are halved end before a pair that is right by less than they see (81, 30), and directions with a small
-    # residual turn in the valley where all pairs are right (89).
+    # Steps that are halved end before a pair that is right by less than they see (81, 30, 31), and directions with a
+    # small residual turn in the valley where all pairs are right (89), or no length of them is good (39).
     rng = np.random.default_rng(seed)
     features, values = rng.standard_normal((8, 4)) * 500, rng.integers(1, 4, 16).astype(float)
     train = Ratings.from_triples(np.repeat([0, 1], 8), np.tile(np.arange(8), 2), values, 2, 8, features)
