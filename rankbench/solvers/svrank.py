@@ -149,6 +149,7 @@ def _over_pairs(run: _Run, users: Int32s) -> Iterator[bool]:
                 functions=run.found.functions,
                 threads=run.threads,
             )
+        np.maximum(run.found.gap, 0.0, out=run.found.gap)  # rounding errors could leave less than nothing
         if run.found.weights is not None:
             run.found.weights[users] = run.matrices.weights(run.found.coefficients, users)
         users = run.not_done(users)

@@ -279,3 +279,11 @@ def test_a_wide_eps_asks_for_nothing():
     train = one_user(15)
     step = last(SVRank(eps=100.0), train)
     assert step.objective() == step.gap() == 0
+
+
+def test_no_gap_is_below_zero():
+    rng = np.random.default_rng(0)
+    ratings = Ratings.from_triples(np.repeat(np.arange(20), 6), np.tile(np.arange(6), 20),
+                                   rng.integers(1, 6, 120).astype(float), 20, 6, np.ones((6, 3)))  # fmt: skip
+    gaps = [step.gap() for step in SVRank(form="pairs").steps(ratings, np.random.default_rng(0))]
+    assert min(gaps) >= 0
