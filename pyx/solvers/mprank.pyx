@@ -257,16 +257,24 @@ cdef int _solve_dual(
 ) noexcept nogil:
     """Fill in a = (K_c + m/(2C) I)^-1 y_c and the offset that gives the scores the mean of y; m^3/3 flops.
 
+    The sum of a is 0, as K_c maps a vector of ones to 0. Of a small ridge and a large kernel rounding errors would leave
+    much more, which the kernel, that is not centred where it scores, would take for a part of the function.
     Returns 1 if the system is not positive definite, else 0.
     """
     cdef Equations *system = &memory.system
     cdef Py_ssize_t a, m = own.m
-    cdef double mean_value = total(own.values, m) / m
+    cdef double mean_value = total(own.values, m) / m, mean
     clear(system, m)
     for a in range(m):
         system.right[a] = own.values[a] - mean_value
     _gather_centred(gram, own, system.matrix, system.stride, memory.means)
-    return _solve(system, m / (2.0 * C), mean_value, memory.means, coefficients, offset)
+    if _solve(system, m / (2.0 * C), mean_value, memory.means, coefficients, offset):
+        return 1
+    mean = total(coefficients, m) / m
+    for a in range(m):
+        coefficients[a] -= mean
+    offset[0] = _offset(mean_value, memory.means, coefficients, m)
+    return 0
 
 
 cdef int _solve_primal(
@@ -313,11 +321,19 @@ cdef int _solve(
         system.matrix[k * system.stride + k] += alpha
     if solve_equations(system):
         return 1
-    offset[0] = mean_value
     for k in range(system.unknowns):
         solution[k] = system.right[k]
-        offset[0] -= solution[k] * means[k]
+    offset[0] = _offset(mean_value, means, solution, system.unknowns)
     return 0
+
+
+cdef double _offset(double mean_value, const double *means, const double *solution, Py_ssize_t n) noexcept nogil:
+    """What gives the scores their mean."""
+    cdef double offset = mean_value
+    cdef Py_ssize_t k
+    for k in range(n):
+        offset -= solution[k] * means[k]
+    return offset
 
 
 cdef int _dual_path(Matrix gram, Own own, Grid grid, PathMemory memory) noexcept nogil:

@@ -48,7 +48,7 @@ class MPRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = True
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 4  # the systems are solved without LAPACK, and weights are rounded to 40 bits
+    version: ClassVar = 5  # coefficients of the dual sum to 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

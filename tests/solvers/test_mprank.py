@@ -59,6 +59,17 @@ def of_user(train: Ratings, user: int) -> tuple[Ints, Floats]:
     return train.items[rows], train.values[rows]
 
 
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+def test_features_of_thousands_leave_the_dual_its_digits(kernel):
+    # Two items are alike and rated otherwise, so that coefficients are large where the kernel is 0.
+    features = 10_000 * np.random.default_rng(0).standard_normal((6, 10))
+    features[1] = features[0]
+    train = Ratings(np.array([0, 5]), np.arange(5, dtype=np.int32), np.array([1.0, 5, 2, 4, 3]), 6, features)
+    exact = table(MPRank(C=25.0, form="primal"), train)
+    dual = MPRank(C=25.0, form="dual", kernel=kernel, width=1.0, degree=1)
+    np.testing.assert_allclose(table(dual, train), exact, atol=1e-5)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_it_is_ridge_regression_with_an_unpenalised_intercept(form, C, train):
