@@ -14,7 +14,7 @@ from rankbench.api.anytime import compared, cores, usual_seconds
 from rankbench.api.experiments import TIMEOUT, Names, conditions_of, display_of, listed, seconds_in
 from rankbench.api.outcomes import Outcome
 from rankbench.api.session import Session
-from rankbench.core.errors import UserError
+from rankbench.core.errors import UserError, placed
 from rankbench.core.streams import seed_of
 from rankbench.core.texts import html, safe
 from rankbench.own_data import REPETITIONS
@@ -149,14 +149,16 @@ def on(
     """
     solvers, metrics = listed(solver), listed(metric)
     limit = seconds_in("time", time)
-    wishes = Wishes(solvers, metrics, split, trials, repetitions, seed, margin)
+    seed = seed_of(seed)
+    with placed("", instead_of="Wishes"):
+        wishes = Wishes(solvers, metrics, split, trials, repetitions, seed, margin)
     with results_folder(out, report) as (results, keep):
         given, materials = handed(data, results.out), Materials(seed)
         with given.errors():
             choice = choice_for(given.name, wishes, materials)
         seconds = usual_seconds(choice.facts.rows) if limit is None else None if limit == inf else limit
         conditions = conditions_of(cores() if jobs is None else jobs, timeout, memory, _RERUN)
-        selection = Selection(seed=seed_of(seed), threads=threads)
+        selection = Selection(seed=seed, threads=threads)
         session = Session(results, selection, conditions, display=display_of(quiet, verbose))
         found = compared(session, experiment_of(choice), seconds, materials)
         if report:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -237,21 +238,21 @@ def conditions_of(
     wait: bool = False,
 ) -> Conditions:
     """The conditions of a run, checked; a driver that runs alone always waits."""
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    if isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs < 1:
         raise UserError(f"jobs={jobs!r} is not valid", remedy="give a whole number of at least 1")
-    seconds_in("timeout", timeout)
-    if memory is not None and (not isinstance(memory, int) or memory < 1):
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, Integral) or memory < 1):
         raise UserError(f"memory={memory!r} is not valid", remedy="give bytes above 0, or None for no limit")
     if wait and not join:
         raise UserError("wait is for one of several drivers", remedy="give it together with join=True")
-    return Conditions(jobs, Caps(timeout, memory), reruns(rerun), join, wait or not join)
+    caps = Caps(seconds_in("timeout", timeout), None if memory is None else int(memory))
+    return Conditions(int(jobs), caps, reruns(rerun), join, wait or not join)
 
 
 def seconds_in(name: str, value: float | None) -> float | None:
     """The value of this option, checked: seconds, or None for no limit."""
-    if value is not None and (not isinstance(value, int | float) or not value > 0):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not value > 0):
         raise UserError(f"{name}={value!r} is not valid", remedy="give seconds above 0, or None for no limit")
-    return value
+    return None if value is None else float(value)
 
 
 def display_of(quiet: bool, verbose: bool = False, callback: Tell | None = None) -> Display:

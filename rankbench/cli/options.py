@@ -120,7 +120,7 @@ def as_options() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise error.as_option() if error.subject in ("Selection", "Tune", "Budget") else error from None
+        raise error.as_option() if error.subject in ("Selection", "Tune", "Budget", "Wishes") else error from None
 
 
 def refuse_odd_joining(join: bool, wait: bool, dry_run: bool) -> None:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Callable
 from inspect import signature
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,8 +118,6 @@ def on(
 
     Example: rankbench on pairs.csv -s my_solver.py:Mine --time 5m
     """
-    from dataclasses import replace
-
     from rankbench.api.anytime import cores, usual_seconds
     from rankbench.api.session import Session
     from rankbench.api.terminal import Terminal
@@ -130,7 +127,7 @@ def on(
     from rankbench.planning.materials import Materials
     from rankbench.records.cells import Selection
 
-    wishes = replace(_wishes(solver, metric, split, trials, repetitions, margin), seed=seed)
+    wishes = _wishes(solver, metric, split, trials, repetitions, margin, seed)
     with as_options():
         selection = Selection(seed=seed, threads=threads)
     materials = Materials(seed)
@@ -277,14 +274,10 @@ def _wishes(
     trials: int | None,
     repetitions: int,
     margin: float | None,
+    seed: int = 0,
 ) -> "Wishes":
     """What the user has said, checked."""
     from rankbench.own_data.choosing import Wishes
 
-    if trials is not None and trials < 1:
-        raise UserError(f"--trials={trials} is out of range: must be at least 1")
-    if repetitions < 1:
-        raise UserError(f"--repetitions={repetitions} is out of range: must be at least 1")
-    if margin is not None and not 0 < margin < inf:
-        raise UserError(f"--margin={margin:g} is out of range: must be above 0")
-    return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, trials, repetitions, margin=margin)
+    with as_options():
+        return Wishes(tuple(solvers or ()), tuple(metrics or ()), split, trials, repetitions, seed, margin)

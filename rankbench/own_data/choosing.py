@@ -5,11 +5,13 @@ Every solver that is tuned gets the same number of trials, which end by the same
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
+from typing import Annotated
 
 from rankbench.core.errors import UserError
 from rankbench.data.splits import SPLITS
 from rankbench.experiments.usual_spaces import Ranges, Size, usual_space
-from rankbench.names import Named
+from rankbench.names import Checked, Limits, Named, checking
 from rankbench.own_data import REPETITIONS
 from rankbench.own_data.contestants import contestants
 from rankbench.own_data.facts import Facts
@@ -28,16 +30,16 @@ _SCALE = 10.0  # the highest rating for which the gain 2^rating - 1 is of use
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Wishes(Checked):
     """What the user has said about a comparison; what is empty or None is chosen from the data."""
 
     solvers: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     split: str = ""
-    trials: int | None = None
-    repetitions: int = REPETITIONS
-    seed: int = 0
-    margin: float | None = None  # solvers that differ by less in the first metric are equal
+    trials: Annotated[int, checking.TRIALS] | None = None
+    repetitions: Annotated[int, checking.REPETITIONS] = REPETITIONS
+    seed: Annotated[int, Limits(low=0)] = 0
+    margin: Annotated[float, Limits(above=0, below=inf)] | None = None  # solvers that differ by less in the first metric are equal
 
 
 @dataclass(frozen=True)

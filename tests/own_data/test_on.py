@@ -599,3 +599,30 @@ def test_clicks_are_tested_on_splits_by_time_by_metrics_over_the_catalogue(tmp_p
 def test_the_margin_is_written_into_the_experiment(tmp_path):
     choice = choice_for(str(written(tmp_path)), Wishes(margin=0.01))
     assert experiment_of(choice).margins == ((choice.protocol.metrics[0], 0.01),)
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        ({"margin": "x"}, "margin=x is not of type float"),
+        ({"margin": True}, "margin=True is not of type float"),
+        ({"margin": 0}, "margin=0 is out of range: must be above 0 and below inf"),
+        ({"margin": float("nan")}, "margin=nan is out of range"),
+        ({"trials": "x"}, "trials=x is not of type int"),
+        ({"repetitions": True}, "repetitions=True is not of type int"),
+        ({"split": None}, "unknown split 'None'"),
+        ({"time": True}, "time=True is not valid"),
+        ({"memory": True}, "memory=True is not valid"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_their_names(tmp_path, how, line):
+    with pytest.raises(UserError) as told:
+        on(str(written(tmp_path)), out=tmp_path / "out", **how)
+    assert str(told.value).startswith(line)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    how = {"margin": 0.01, "seed": 1, "trials": 1, "repetitions": 2, "time": 60, "timeout": 60, "jobs": 1}
+    of_numpy = {name: np.asarray(value)[()] for name, value in how.items()} | {"margin": np.float64(0.01)}
+    found = [on(str(written(tmp_path)), solver=["global"], **one) for one in (how, of_numpy)]
+    assert [one.experiment for one in found] == [found[0].experiment] * 2 and found[0].answer == found[1].answer
