@@ -894,6 +894,14 @@ def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_ask
     shown = capsys.readouterr().out
     assert "Kendall's tau between the two orders: 1.00." in shown
     assert all(f"{title}\n" in shown for title in ("Judges", "Comparisons to ask for next"))
+    assert "Nothing else that could be asked" not in shown
+
+
+def test_comparisons_that_settle_nothing_are_not_proposed(monkeypatch, capsys, tmp_path):
+    rows = [f"{judge},a,b\n" for judge in range(3000)] + [f"{judge},b,a\n" for judge in range(90)]
+    (tmp_path / "v.csv").write_text("judge,winner,loser\n" + "".join(rows))
+    assert rankbench(monkeypatch, "rank", str(tmp_path / "v.csv"), "--next", "5") == 0
+    assert "Nothing else that could be asked would settle" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

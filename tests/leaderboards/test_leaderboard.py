@@ -383,13 +383,24 @@ def test_proposals_settle_more_than_other_comparisons():
     assert chance_of_wrong_orders(board, chosen) < min(chance_of_wrong_orders(board, one) for one in others)
     first = {pair: chance_of_wrong_orders(board, [pair]) for pair in itertools.combinations(range(8), 2)}
     assert first[tuple(sorted(chosen[0]))] < sorted(first.values())[2], "to first order it is the best one"
-    with pytest.raises(UserError, match="must be at least 1"):
-        board.next(0)
+    for number in (0, 1_000_001):
+        with pytest.raises(UserError, match="must be at least 1 and at most 1000000"):
+            board.next(number)
     with pytest.raises(UserError, match="no errors to propose comparisons by"):
         board_of(arena_votes(ARENA, 0), model="elo").next(3)
     for intervals in ("none", "bootstrap"):
         with pytest.raises(UserError, match="proposed by robust errors; take sandwich for the intervals"):
             board_of(arena_votes(ARENA, 0), model="bradley-terry", intervals=intervals, resamples=20).next(3)
+
+
+def test_proposals_end_where_nothing_is_open():
+    apart = board_of(arena_votes(Arena(items=3, judges=300, comparisons=40_000, quality=3.0), 0))
+    assert len(apart.next(50)) == 0, "no item is to be compared with itself"
+    board = board_of(arena_votes(Arena(items=5, judges=60, comparisons=400, taste=0.4), 0), model="bradley-terry")
+    many = board.next(1_000_000)
+    assert 1_000 < len(many) < 1_000_000 and (many["left"] != many["right"]).all()
+    assert many["may_be_wrong"].iloc[-1] < 1e-4
+    assert many[:199].equals(board.next(199)), "the first ones are found one by one"
 
 
 def test_two_leaderboards_of_the_same_judges_differ_by_what_they_changed():

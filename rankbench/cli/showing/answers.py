@@ -117,6 +117,8 @@ def show_leaderboard(
         show_sheet(title, sheet_of(found))
         if "kendall" in found.attrs:
             show_folded(f"Kendall's tau between the two orders: {found.attrs['kendall']:.2f}.")
+        if "may_be_wrong" in found and len(found) < propose:
+            show_folded("Nothing else that could be asked would settle the order of two items that is open.")
     for path in to:
         board.save(path)
         show(f"wrote {path}")
