@@ -13,7 +13,7 @@ from rankbench.core.errors import UserError, unknown
 from rankbench.data.building import Repeats, comparisons, numbered
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
-from rankbench.data.tables.times import whole
+from rankbench.data.tables.times import as_times, kind_of, settled, unread, whole
 from rankbench.data.views import Comparisons, Ratings, View
 from rankbench.features.matrix import canonical
 
@@ -181,13 +181,27 @@ def _times(column: "pandas.Series[Any]", asked: bool) -> Int64s | None:
             return whole(column.to_numpy(np.float64))
         if pandas.api.types.is_numeric_dtype(column.dtype):
             raise ValueError("numbers that are no times")
+        if texts := _texts_in(column):
+            return settled(as_times(np.array(texts), kind_of(texts[0])))
         dates = pandas.to_datetime(column, utc=True, format="ISO8601").dt.tz_localize(None)
+        if dates.isna().any():
+            raise ValueError("a time is missing")
         return dates.to_numpy("datetime64[us]").astype(np.int64)
     except (ValueError, TypeError, OverflowError):
         if not asked:
             return None
+    remedy = f"convert it: pandas.to_datetime(table[{column.name!r}])"
+    if texts := _texts_in(column):
+        place, why = unread(texts, kind_of(texts[0]))
+        raise UserError(f"row {place}: {why}", remedy=remedy)
     problem = f"the timestamp of type {column.dtype} is neither whole numbers nor dates, or one is missing"
-    raise UserError(problem, remedy=f"convert it: pandas.to_datetime(table[{column.name!r}])")
+    raise UserError(problem, remedy=remedy)
+
+
+def _texts_in(column: "pandas.Series[Any]") -> list[str]:
+    """The values of a column if all of them are texts, else none."""
+    values: list[Any] = column.tolist() if column.dtype.kind == "O" else []
+    return values if all(isinstance(value, str) for value in values) else []
 
 
 def _refuse_missing(column: "pandas.Series[Any]", role: str) -> None:

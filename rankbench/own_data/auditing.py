@@ -243,7 +243,8 @@ def leakage(subject: Subject) -> Finding:
         record: Any = subject.data.record
         own = subject.rows is not None and isinstance(record, OwnRatings | OwnColumns)
         why = record.untimed() if own else ""
-        return not_applicable(name, f"not all times can be read: {why}" if why else "there is no column of times")
+        seen = f"not all times can be read: {why}" if why else "there is no column of times that can be read"
+        return not_applicable(name, seen)
     protocol = protocol_of(subject.facts, Wishes(split=subject.split))
     if protocol.split.startswith("binary"):
         protocol = replace(protocol, split="entries[test=0.2]")

@@ -39,7 +39,7 @@ class Wishes(Checked):
     trials: Annotated[int, checking.TRIALS] | None = None
     repetitions: Annotated[int, checking.REPETITIONS] = REPETITIONS
     seed: Annotated[int, Limits(low=0)] = 0
-    margin: Annotated[float, Limits(above=0, below=inf)] | None = None  # solvers that differ by less in the first metric are equal
+    margin: Annotated[float, Limits(above=0, below=inf)] | None = None  # below it solvers are equal in the first metric
 
 
 @dataclass(frozen=True)

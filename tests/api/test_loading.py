@@ -172,7 +172,7 @@ def test_a_column_of_times_can_be_named_and_must_then_be_right():
     assert rankbench.load(table, timestamp="when").times.tolist() == [10, 20, 30]
     with pytest.raises(UserError, match=r"timestamp=then: no column of .* has this name"):
         rankbench.load(table, timestamp="then")
-    with pytest.raises(UserError, match="is neither whole numbers nor dates, or one is missing; convert it: pandas"):
+    with pytest.raises(UserError, match="row 0: the time 'soon' is neither .*; convert it: pandas"):
         rankbench.load(table.assign(when="soon"), timestamp="when")
 
 

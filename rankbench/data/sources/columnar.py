@@ -7,7 +7,7 @@ takes 4 bytes of memory for each row, and 10 while they are sorted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,11 @@ from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.files import File
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables.arrow import are_times, as_times, is_text, plain
+from rankbench.data.tables.arrow import are_times, as_times, is_text, kind_in, plain, texts_in
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.tables.json_lines import Batches, columns_in, is_json, names_in, read_once
 from rankbench.data.tables.layout import Layout, out_of_range
-from rankbench.data.tables.times import complaint, readable
+from rankbench.data.tables.times import complaint, readable, settled, unread
 from rankbench.data.views import Ratings
 from rankbench.data.views.layout import blocks
 
@@ -93,20 +93,18 @@ def untimed(path: Path, wanted: Wanted) -> str:
         with _explained(path):
             table = _opened(path)
             dated = _dated(table.names, _chosen(table.names, wanted))
+            if dated and (kind := _kind_of(table, dated)):
+                texts = [text for _, (part,) in _numbered(table.read(dated)) for text in texts_in(part)]
+                place, why = unread(texts, kind)
+                return f"{path}, row {1 + place}: {why}" if why else ""
             for first, (part,) in _numbered(table.read(dated)) if dated else ():
                 place = readable(len(part), partial(are_times, part))
                 if place < len(part):
-                    return f"{path}, row {first + place}: {_complaint(part[place].as_py())}"
+                    time = part[place].as_py()
+                    return f"{path}, row {first + place}: {complaint('' if time is None else str(time))}"
     except UserError as error:  # from JSON, in which a column may hold anything
         return str(error)
     return ""
-
-
-def _complaint(time: object) -> str:
-    """Why a time cannot be read, in words."""
-    if isinstance(time, str) and time.isdecimal():
-        return f"the time {time!r} is a text: make it a whole number"
-    return complaint("" if time is None else str(time))
 
 
 def ratings(path: Path, wanted: Wanted) -> Ratings:
@@ -243,13 +241,24 @@ def _times_in(table: _Table, dated: tuple[int, ...]) -> Int64s | None:
     """The time of each row, from the column of times, of dates in microseconds; None if one cannot be read."""
     if not dated:
         return None
-    pile = Pile(np.int64)
+    kind = _kind_of(table, dated)
+    piles = [Pile(np.int64) for _ in range(2 if kind.startswith("%d") else 1)]
     for _, (part,) in _numbered(table.read(dated)):
-        times = as_times(part)
+        times = as_times(part, kind)
         if times is None:
             return None
-        pile.add(times)
-    return pile.array()
+        for pile, reading in zip(piles, times.reshape(len(times), -1).T, strict=True):
+            pile.add(reading)
+    if len(piles) == 1:
+        return piles[0].array()
+    with suppress(ValueError):
+        return settled(np.stack([pile.array() for pile in piles], axis=1))
+    return None
+
+
+def _kind_of(table: _Table, dated: tuple[int, ...]) -> str:
+    """How the times are written if they are texts, else an empty text."""
+    return next((kind_in(part) for _, (part,) in _numbered(table.read(dated))), "")
 
 
 def _distinct_in(table: _Table, column: int, role: str) -> Ids:

@@ -35,7 +35,7 @@ class OwnColumns(OwnSource):
     item: str | None = None
     rating: str | None = None
     kind: ClassVar[str] = "columnar"
-    version: ClassVar[int] = 3  # texts of times may have a zone, and whole numbers decimals
+    version: ClassVar[int] = 4  # texts of times may be whole numbers, and have days and months first
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,11 +33,12 @@ class OwnRatings(OwnSource):
 
     A header decides which column is which by the usual names: user, userId, reviewer; item, movieId, isbn; rating,
     stars, score. Case and punctuation do not matter. A column timestamp, time or date, of whole numbers or of dates
-    such as 2020-01-31, is kept for splits by time, and all other columns are ignored. With other names, say which is
-    which, by name or by number: csv:PATH[user=who,item=film,rating=points,sep=;]. A file without a header has the
-    user, the item and the rating in its first three columns. Separator and header are detected unless set by `sep` (a
-    character, or comma, tab, semicolon, double-colon or space) and `header` (yes or no). `separator` is the older name
-    of `sep`, kept for the names in stored results; it takes only the words.
+    such as 2020-01-31, is kept for splits by time, and so are dates such as 31/01/2020 if some day above 12 tells the
+    days from the months. All other columns are ignored. With other names, say which is which, by name or by number:
+    csv:PATH[user=who,item=film,rating=points,sep=;]. A file without a header has the user, the item and the rating in
+    its first three columns. Separator and header are detected unless set by `sep` (a character, or comma, tab,
+    semicolon, double-colon or space) and `header` (yes or no). `separator` is the older name of `sep`, kept for the
+    names in stored results; it takes only the words.
 
     With `ids=auto`, ids are integers if all of them are, without leading zeros. `low` and `high` limit the ratings. A
     pair that occurs twice is an error; with `repeats=last` its last rating is kept. `features` is a second file with
@@ -67,7 +68,7 @@ class OwnRatings(OwnSource):
     missing: Annotated[Literal["error", "drop"], AddedLater()] = "error"
     decimal: Annotated[Literal["point", "comma"], AddedLater()] = "point"
     kind: ClassVar[str] = "csv"
-    version: ClassVar[int] = 4  # times may be whole numbers that are written with decimals
+    version: ClassVar[int] = 5  # dates may be days and months first, and whole numbers have a sign
 
     def __post_init__(self) -> None:
         super().__post_init__()

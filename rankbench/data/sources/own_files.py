@@ -20,7 +20,7 @@ from rankbench.data.tables import Rows, Unexplained, lines, read, records_in
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import Ids, is_number, is_padded, unreadable
 from rankbench.data.tables.layout import Layout
-from rankbench.data.tables.times import complaint, first_unread, kind_of
+from rankbench.data.tables.times import kind_of, unread
 
 Separator = Literal["auto", "comma", "tab", "semicolon", "double-colon"]
 Header = Literal["auto", "yes", "no"]
@@ -130,7 +130,7 @@ def _with_times(layout: Layout, rows: list[list[str]]) -> Layout:
         return layout
     text = last[columns[0]].strip()
     kind = kind_of(text)
-    if not layout.header and (kind == "dates" or float(text) < _SECONDS):
+    if not layout.header and (kind not in ("digits", "floats") or float(text) < _SECONDS):
         return layout
     return replace(layout, time=columns[0], times=kind)
 
@@ -142,11 +142,8 @@ def untimed(file: File, layout: Layout) -> str:
     rows = [
         (number, fields[column].strip() if len(fields) > column else "") for number, fields in records_in(file, layout)
     ]
-    texts = [text for _, text in rows]
-    place = first_unread(texts, layout.times)
-    if place == len(rows):
-        return ""
-    return f"{file}, line {rows[place][0]}: {complaint(texts[place], texts[0] if place else '')}"
+    place, why = unread([text for _, text in rows], layout.times)
+    return f"{file}, line {rows[place][0]}: {why}" if why else ""
 
 
 def _with_columns(layout: Layout, rows: list[list[str]], shape: Shape, number: int) -> Layout:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from rankbench.core.contract import Int64s
-from rankbench.data.tables.times import whole
+from rankbench.data.tables import times
+from rankbench.data.tables.times import Kind, kind_of
 
 
 def plain(part: Any) -> Any:
@@ -24,30 +25,41 @@ def is_text(part: Any) -> bool:
     return bool(types.is_string(part.type) or types.is_large_string(part.type))
 
 
+def kind_in(part: Any) -> Kind:
+    """How the times in a column of texts are written, as its first part tells; empty if they are no texts."""
+    part = plain(part)
+    return kind_of(part[0].as_py() or "") if is_text(part) else ""
+
+
+def texts_in(part: Any) -> list[str]:
+    """The texts in a part of a column, empty where one is missing."""
+    return [text or "" for text in plain(part).to_pylist()]
+
+
 def are_times(part: Any, number: int) -> bool:
-    """Whether the first values of a part of a column are times, so many of them."""
-    return as_times(part.slice(0, number)) is not None
+    """Whether the first values of a part of a column that holds no texts are times, so many of them."""
+    return as_times(part.slice(0, number), "") is not None
 
 
-def as_times(part: Any) -> Int64s | None:
-    """The times in a part of a column; None if they are neither whole numbers nor dates, or one is missing."""
+def as_times(part: Any, kind: Kind) -> Int64s | None:
+    """The times in a part of a column, of texts of this kind; None if they are neither whole numbers nor dates, or one
+    is missing. Texts may have two readings, as `tables.times` has them.
+    """
     from pyarrow import ArrowInvalid, int64, timestamp, types  # noqa: PLC0415  an optional package
 
     part = plain(part)
-    for zone in (None, "UTC") if is_text(part) else ():
-        with suppress(ArrowInvalid):  # raised for texts with a zone where none is expected, and the other way round
-            part = part.cast(timestamp("us", zone))
-            break
-    if types.is_floating(part.type) and not part.null_count:
-        with suppress(ValueError):
-            return whole(part.to_numpy().astype(np.float64))
+    with suppress(ValueError, OverflowError):
+        if kind:
+            return times.as_times(np.array(texts_in(part)), kind)
+        if types.is_floating(part.type) and not part.null_count:
+            return times.whole(part.to_numpy().astype(np.float64))
     if part.null_count or not (
         types.is_integer(part.type) or types.is_timestamp(part.type) or types.is_date(part.type)
     ):
         return None
     dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
     try:
-        times: Int64s = dates.cast(int64()).to_numpy()
+        found: Int64s = dates.cast(int64()).to_numpy()
     except ArrowInvalid:  # a number beyond 64 bits with a sign
         return None
-    return times
+    return found

@@ -29,7 +29,7 @@ class Layout:
     time: int | None = None  # the field with the time of the row, which is read if every row has one
     decimal: str = "."  # the letter before the decimals of a value
     drop_missing: bool = False  # rows without a value or an id are left out, instead of being an error
-    times: Kind = "digits"  # how times are written: dates are as in 2020-01-31 or 2020-01-31T12:00
+    times: Kind = "digits"  # how times are written
 
     @property
     def of_ids(self) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import LONGEST_ID, Ids
 from rankbench.data.tables.layout import Layout, letter_of
-from rankbench.data.tables.times import as_times
+from rankbench.data.tables.times import as_times, settled
 from rankbench.data.tables.watched import Watched
 
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
@@ -34,6 +34,14 @@ class _Whole(Exception):
 
 def parsed(file: File, layout: Layout) -> Part:
     """The columns of a file, and what pandas does not notice in it; ValueErrors are those of pandas."""
+    columns, watched = _parsed(file, layout)
+    if layout.time is not None:
+        columns[-1] = settled(columns[-1])
+    return columns, watched
+
+
+def _parsed(file: File, layout: Layout) -> Part:
+    """The columns of a file, with two readings of times that may be either."""
     threads = min(usable_cores(), _MOST)
     with suppress(_Whole):
         if threads > 1 and not layout.escape and _is_large(file):

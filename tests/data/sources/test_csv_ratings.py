@@ -456,7 +456,7 @@ def test_times_are_read_where_every_row_has_one(tmp_path, text, times):
         (["1600102000", "1600102001"], ""),
         (
             ["31/01/2020", "2020-02-01"],
-            "line 2: the time '31/01/2020' is neither a whole number nor a date such as 2020-",
+            "line 3: the time '2020-02-01' cannot be read like the first one, '31/01/2020'",
         ),
         (['"Jan 31, 2020"', "2020-02-01"], "line 2: the time 'Jan 31, 2020' is neither a whole number nor a date"),
         (["2020-01-31", "01/02/2020"], "line 3: the time '01/02/2020' cannot be read like the first one, '2020-01-31'"),
