@@ -1,6 +1,7 @@
 """Ratings and comparisons from tables in memory: a pandas DataFrame, or a sparse matrix of users x items."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 _REAL = "make it real numbers"
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of Python, as pandas calls them
 _RATED, _COMPARED, _TIME = ("user", "item", "rating"), ("user", "better", "worse"), "timestamp"
 
 
@@ -136,6 +138,9 @@ def _ids(column: "pandas.Series[Any]", role: str) -> Ids:
     _refuse_missing(column, role)
     if isinstance(column.dtype, types.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
+    if types.is_object_dtype(column.dtype) and types.infer_dtype(column) == "integer":  # whole numbers of Python
+        with suppress(OverflowError):
+            column = column.astype(np.int64)
     if types.is_integer_dtype(column.dtype):
         if reason := unreadable(str(column.max()), "id"):
             problem = f"row {column.argmax()}: the {role} {column.max()} {reason}"
@@ -161,7 +166,8 @@ def _values(column: "pandas.Series[Any]") -> Floats:
     from pandas.api import types  # noqa: PLC0415
 
     _refuse_missing(column, "rating")
-    if not types.is_numeric_dtype(column.dtype):
+    of_numbers = types.is_object_dtype(column.dtype) and types.infer_dtype(column) in _NUMBERS
+    if not (types.is_numeric_dtype(column.dtype) or of_numbers):
         raise UserError(f"the rating is of type {column.dtype}", remedy=f"make it numbers: {_as(column, 'float')}")
     if types.is_complex_dtype(column.dtype):
         raise UserError(f"the rating is of type {column.dtype}", remedy=_REAL)

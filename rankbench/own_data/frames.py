@@ -1,5 +1,6 @@
 """Data that is handed over in Python, a name, a path, a DataFrame or ratings, as the name of a data set."""
 
+import csv
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,6 +115,8 @@ def _written(table: "pandas.DataFrame", out: Path, name: str) -> Path:
     """The file in this folder that a table was written to."""
     try:
         content = table.to_csv(index=False).encode()
+        if b"\r" in content:  # at which a line ends if it is not in quotes
+            content = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC).encode()
     except UnicodeEncodeError as error:
         problem = f"the data holds {error.object[error.start]!r}, with a lone surrogate, which no file can hold"
         raise UserError(problem, remedy="repair the text where it was decoded") from None

@@ -64,6 +64,19 @@ def test_the_last_of_repeated_rows_is_kept_if_asked():
     assert rankbench.load(twice, repeats="last").values.tolist() == [4.0, 1.0, 5.0]
 
 
+def test_numbers_of_python_in_a_column_of_objects_are_numbers():
+    view = rankbench.load(TABLE.astype({"userId": object, "movieId": object, "rating": object}))
+    same = rankbench.load(TABLE)
+    assert (
+        (view.user_ids == same.user_ids).all()
+        and view.item_ids.dtype == np.int64
+        and (view.values == same.values).all()
+    )
+    for wrong in ([1, "a", 2], [2**64, 1, 2], [True, False, 1]):
+        with pytest.raises(UserError, match="ids are whole numbers or texts"):
+            rankbench.load(TABLE.assign(userId=pandas.Series(wrong, dtype=object)))
+
+
 def test_a_sparse_matrix_has_users_as_rows():
     matrix = scipy.sparse.coo_array(([1.0, 2.0, 3.0], ([0, 2, 2], [1, 0, 3])), shape=(3, 5))
     view = rankbench.load(matrix)
@@ -172,7 +185,7 @@ def test_a_column_of_times_can_be_named_and_must_then_be_right():
     assert rankbench.load(table, timestamp="when").times.tolist() == [10, 20, 30]
     with pytest.raises(UserError, match=r"timestamp=then: no column of .* has this name"):
         rankbench.load(table, timestamp="then")
-    with pytest.raises(UserError, match="row 0: the time 'soon' is neither .*; convert it: pandas"):
+    with pytest.raises(UserError, match=r"row 0: the time 'soon' is neither .*; convert it: pandas"):
         rankbench.load(table.assign(when="soon"), timestamp="when")
 
 

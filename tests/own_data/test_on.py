@@ -13,7 +13,7 @@ from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankben
 
 from rankbench import experiments
 from rankbench.api.anytime import cores
-from rankbench.api.comparing import on
+from rankbench.api.comparing import audit, on
 from rankbench.api.loading import load
 from rankbench.api.session import Session
 from rankbench.core.errors import UserError
@@ -405,6 +405,17 @@ def test_a_data_frame_is_compared_on_from_python(tmp_path):
     assert len(again.frame) == len(found.frame) and again.failures == () and found.missing == ""
     assert len(again.compare()) == len(found.compare()) > 0  # the folder of `again` is there as long as it is
     assert "<th>verdict</th>" in found._repr_html_() and f"<p>{found.answer}.</p>" in found._repr_html_()
+
+
+def test_texts_of_a_data_frame_may_hold_ends_of_lines():
+    table = pandas.DataFrame(
+        {"user": ["a\rb"] * 3 + ["a\r\nb", "c\n", '"'], "item": list("xyzxyz"), "rating": [1, 2, 3] * 2}
+    )
+    found = audit(table).view
+    assert (
+        found.user_ids.tolist() == load(table).user_ids.tolist()
+        and found.values.tolist() == load(table).values.tolist()
+    )
 
 
 def test_an_error_in_a_data_frame_is_about_the_data_frame():

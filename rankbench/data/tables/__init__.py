@@ -142,7 +142,8 @@ def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator
             remedy = ": save it as UTF-8" if name == "utf-8" else ""
             raise UserError(f"{file}, line {number}: not {name} (byte {byte:#04x}){remedy}") from None
         if strict and (control := _CONTROLS.search(text)):
-            raise UserError(f"{file}, line {number}: control character {control[0]!r}: take it out")
+            remedy = ", or save the file as UTF-8 if it is UTF-16" if control[0] == "\0" else ""
+            raise UserError(f"{file}, line {number}: control character {control[0]!r}: take it out{remedy}")
         if text.strip(" "):
             yield number, text
 

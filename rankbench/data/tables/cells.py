@@ -11,6 +11,7 @@ MISSING = tuple(sorted(blank + word for word in _SPELLINGS for blank in ("", " "
 _MOST = 1_000_000  # cells that are looked at
 _SHOWN = 3  # of the different texts of a kind
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2},\d{3}\s*")
 
 
 def has_decimal_comma(text: str) -> bool:
@@ -37,10 +38,13 @@ def counted(rows: Iterable[tuple[str | None, bool]]) -> tuple[str, str]:
     if nameless := sum(count for (_, whole), count in looked_at.items() if not whole):
         found.append(f"{nameless:,} without a user or an item")
         settings = [*dict.fromkeys(["missing=drop", *settings])]
+    large = (
+        "take the commas out if they part thousands, else " if commas and all(map(_THOUSANDS.fullmatch, commas)) else ""
+    )
     others = " to read the others" if "missing=drop" in settings else ""
     return (
         f"of {looked_at.total():,} {'ratings' if cells else 'rows'} {' and '.join(found)}",
-        f"write {','.join(settings)} in brackets{others}",
+        f"{large}write {','.join(settings)} in brackets{others}",
     )
 
 

@@ -208,6 +208,8 @@ def test_ratings_that_cannot_be_read_are_counted_once_with_what_helps(write):
     assert refused(commas).endswith(
         "(of 3 ratings 2 written with a comma ('4,5', '1,0')); write decimal=comma in brackets"
     )
+    plays = refused(write('user,item,rating\na,x,"1,234"\na,y,87\nb,x,"12,000"\n', "plays.csv"))
+    assert plays.endswith("take the commas out if they part thousands, else write decimal=comma in brackets")
     words = "".join(f"a,{number},{word}\n" for number, word in enumerate(["-", "?", "NA", "null", "4"]))
     assert "of 5 ratings 4 missing ('-', '?', 'NA', ...)" in refused(write("user,item,rating\n" + words, "c.csv"))
     assert refused(write("user,item,rating\n" + "a,b,good\n", "d.csv")).endswith("rating 'good' is no number")
