@@ -89,13 +89,14 @@ def judged(
     name: str = "",
 ) -> Answer:
     """Judge runs and store what came of it; nothing is stored unless all runs can be judged."""
-    if margin is not None and not isinstance(margin, Real):
-        raise UserError(f"margin={margin!r} is not valid", remedy="give a number above 0")
+    for option, value, kind in (("margin", margin, "a number above 0"), ("relevant", relevant, "a number")):
+        if value is not None and not isinstance(value, Real):
+            raise UserError(f"{option}={value!r} is not valid", remedy=f"give {kind}")
     if margin is not None and not 0 < margin < float("inf"):
         raise UserError(f"margin={margin:g} is out of range: must be above 0")
     if relevant is not None and not isfinite(relevant):
         raise UserError(f"relevant={relevant:g} is out of range: must be a finite number")
-    if name and not is_file_name(name):
+    if name and not (isinstance(name, str) and is_file_name(name)):
         raise UserError(
             f"results cannot be stored under the name {name!r:.60}", remedy="take letters, digits and dashes"
         )

@@ -69,7 +69,7 @@ def rank(
     Leaderboard
         With the table as `frame`, sentences as `remarks`, and `judges()`, `next(50)`, `compare(other)`, `save(path)`.
     """
-    properties = (covariate,) if isinstance(covariate, str) else tuple(covariate)
+    properties = (covariate,) if isinstance(covariate, str) else tuple(covariate or ())
     votes = votes_of(data, columns, Wanted(by, properties))
     return leaderboard_of(
         votes, Choices(model, side, penalty, intervals, clusters, resamples, seed), scale, weigh_judges

@@ -58,9 +58,9 @@ def placed(place: str, instead_of: str = "") -> Iterator[None]:
         raise error.within(place, instead_of) from None
 
 
-def unknown(kind: str, name: str, known: Iterable[str], remedy: str = "") -> UserError:
-    """The error for a `name` that is not among the `known` names; it suggests the most similar one."""
-    names = sorted(known)
+def unknown(kind: str, given: object, known: Iterable[str], remedy: str = "") -> UserError:
+    """The error for a name that was given and is not among the `known` ones; it suggests the most similar one."""
+    names, name = sorted(known), str(given)
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(names)}"
     if all(part.strip() in names for part in name.split(",")):

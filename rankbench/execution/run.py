@@ -46,7 +46,8 @@ RERUNS: tuple[Rerun, ...] = get_args(Rerun)
 
 def reruns(kinds: Iterable[str]) -> frozenset[Rerun]:
     """These kinds of stored results, checked; a text with commas stands for several."""
-    parts = kinds.split(",") if isinstance(kinds, str) else kinds
+    several = isinstance(kinds, Iterable) and not isinstance(kinds, str)
+    parts = kinds if several else str(kinds).split(",")
     found = [str(kind).strip() for kind in parts]
     refuse_unknown("kind of results to run again", found, RERUNS)
     return frozenset(kind for kind in RERUNS if kind in found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError, unknown
+from rankbench.core.streams import checked_seed
 from rankbench.leaderboards import win_rates
 from rankbench.leaderboards.connections import Connections
 from rankbench.leaderboards.fits import classical
@@ -60,6 +61,9 @@ class Choices:
         for name, value in (("resamples", self.resamples), ("seed", self.seed)):
             if not isinstance(value, Integral):
                 raise UserError(f"{name}={value!r} is not valid", remedy="give a whole number")
+        checked_seed(self.seed)
+        if not isinstance(self.side, bool | np.bool_):
+            raise UserError(f"side={self.side!r} is not valid", remedy="give True or False")
         if self.penalty is not None and not 0 <= self.penalty < np.inf:
             raise UserError(f"penalty={self.penalty:g} is out of range: must be at least 0")
         if self.resamples < 20:

@@ -316,3 +316,9 @@ def test_judge_has_the_options_of_the_command_line_but_for_what_it_prints():
 def test_a_driver_that_joins_others_may_write_the_report_too(tmp_path):
     rankbench.run(TINY, solver="global", repetitions=1, join=True, report=True, out=tmp_path)
     assert "tiny" in (tmp_path / "report" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("wrong", [True, None, 3, "fialed"])
+def test_kinds_of_results_to_run_again_are_checked(tmp_path, wrong):
+    with pytest.raises(UserError, match="unknown kind of results to run again"):
+        rankbench.run(TINY, out=tmp_path, rerun=wrong)

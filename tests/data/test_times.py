@@ -65,6 +65,7 @@ def test_dates_of_other_kinds_are_those_of_strptime(form):
         (["31/1/2020", "99999999999999999999/1/2020"], (1, "the time '99999999999999999999/1/2020' cannot be read")),
         (["13/13/2020", "1/1/2020"], (0, "the time '13/13/2020' is neither")),
         (["2020/02/30"], (0, "the time '2020/02/30' is neither")),
+        (["1/1/2020", "3/4/2020"], (1, "in the time '3/4/2020', as in all others, either number may be the day")),
         (["1/1/2020", "2/2/2020"], (0, "")),
         (["7", "1_000"], (1, "the time '1_000' cannot be read like the first one, '7'")),
         (["2020-01-31", "today"], (1, "the time 'today' cannot be read like the first one")),

@@ -223,6 +223,8 @@ TRUTH = {"u": {"a": 1, "b": 0}, "v": {"a": 2}}
         ({"m": TRUTH}, TRUTH, {"convention": "trek"}, "unknown convention 'trek'"),
         ({"m": TRUTH}, TRUTH, {"margin": -1.0}, "margin=-1 is out of range"),
         ({"m": TRUTH}, TRUTH, {"margin": "x"}, "margin='x' is not valid; give a number above 0"),
+        ({"m": TRUTH}, TRUTH, {"relevant": "x"}, "relevant='x' is not valid; give a number"),
+        ({"m": TRUTH}, TRUTH, {"name": 3}, "results cannot be stored under the name 3"),
         ({"m": TRUTH}, TRUTH, {"name": "../x"}, "cannot be stored under the name"),
         ({"m": TRUTH}, TRUTH, {"report": True}, "report=True needs a folder"),
         ("missing-{seed}.run", TRUTH, {}, "no file fits missing-{seed}.run"),

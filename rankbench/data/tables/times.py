@@ -100,11 +100,13 @@ def unread(texts: Sequence[str], kind: Kind) -> tuple[int, str]:
     place = first_unread(texts, kind)
     if place < len(texts):
         return place, complaint(texts[place], texts[0] if place else "")
+    times = as_times(np.array(texts), kind)
     try:
-        settled(as_times(np.array(texts), kind))
+        settled(times)
     except ValueError:
-        problem = f"in the time {texts[0][:_SHOWN]!r}, as in all others, either number may be the day"
-        return 0, f"{problem}: write dates such as 2020-01-31"
+        place = int(np.argmax(times[:, 0] != times[:, 1]))
+        problem = f"in the time {texts[place]!r}, as in all others, either number may be the day"
+        return place, f"{problem}: write dates such as 2020-01-31"
     return 0, ""
 
 

@@ -122,8 +122,10 @@ def _of_text(path: Path, called: str, separator: str, **how: Any) -> "pandas.Dat
                 stream, sep=separator, keep_default_na=False, na_values=[""], encoding="utf-8-sig", engine="c",
                 skipinitialspace=True, **how,
             )  # fmt: skip
+        except UnicodeDecodeError as error:
+            raise UserError(f"{called} is no text: {error}", remedy="save it as UTF-8") from None
         except (ValueError, OSError) as error:
-            raise UserError(f"{called} cannot be read: {str(error)[:200]}") from None
+            raise UserError(f"{called} cannot be read: {' '.join(str(error).split())[:200]}") from None
     if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for an index
         raise UserError(f"{called} cannot be read: its lines have more fields than its heading")
     read: pandas.DataFrame = frame
