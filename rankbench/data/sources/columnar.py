@@ -40,6 +40,7 @@ _PARQUET, _ARROW = b"PAR1", b"ARROW1"  # how files begin; a stream of Arrow begi
 _START = 100  # bytes that tell the kind of a file
 _SHOWN = 200  # characters of an error of pyarrow that are shown
 ROLES = ("user", "item", "rating")
+_PAIRS = ("user", "better", "worse")
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,8 @@ def _chosen(names: Sequence[str], wanted: Wanted) -> tuple[int, ...]:
     if columns is None:
         settings = ",".join(f"{role}=NAME" for role in ROLES)
         problem = f"the columns {shown(names)} do not say which is which of {', '.join(ROLES)}"
+        if found_in(names, _PAIRS) or (found_in(names, ROLES[:2]) and not named(names, "rating")):
+            raise UserError(problem, remedy="comparisons, and items without ratings, are read from CSV or a DataFrame")
         raise UserError(f"{problem}: write [{settings}] after the path")
     for role, column in zip(ROLES, columns, strict=True):
         if list(names).count(names[column]) > 1:
@@ -314,9 +317,11 @@ def _whole_numbers_in(numbers: Ids, role: str, first: int) -> Int64s:
 
 def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
     """The ratings in a part of a column."""
-    from pyarrow import types  # noqa: PLC0415  an optional package
+    from pyarrow import float64, types  # noqa: PLC0415  an optional package
 
     _refuse_missing(part, "rating", first)
+    if types.is_decimal(part.type):  # as databases write numbers
+        part = part.cast(float64())
     if not (types.is_integer(part.type) or types.is_floating(part.type)):
         raise UserError(f"the rating is of type {part.type}: ratings must be numbers")
     values: Floats = part.to_numpy().astype(np.float64)

@@ -3,6 +3,7 @@
 import gzip
 import json
 from codecs import BOM_UTF8
+from decimal import Decimal
 
 import numpy as np
 import pandas
@@ -121,6 +122,16 @@ def test_columns_are_chosen_as_in_text_files(tmp_path):
         "write [user=NAME,item=NAME,rating=NAME] after the path"
     )
     assert "no column of 'a', 'b', 'c' has this name" in problem(tmp_path, table, "[user=x,item=a,rating=b]")
+    for names in (["user", "item"], ["user", "better", "worse"]):
+        said = problem(tmp_path, dict(zip(names, (USERS, ITEMS, ITEMS), strict=False)))
+        assert said.endswith("; comparisons, and items without ratings, are read from CSV or a DataFrame")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_ratings_may_be_decimals_as_databases_have_them(tmp_path, kind):
+    stars = pa.array([Decimal(str(rating)) for rating in RATINGS], pa.decimal128(5, 2))
+    found = loaded(tmp_path, {**TABLE, "stars": stars}, kind=kind)
+    assert fingerprint(found) == fingerprint(loaded(tmp_path, TABLE, kind=kind))
 
 
 def test_texts_with_few_distinct_values_may_come_as_a_dictionary(tmp_path):
