@@ -30,6 +30,7 @@ _UNQUOTED = ("\t", "::")  # in files with these separators a quote is a letter
 _PACKED = {"zip": b"PK\x03\x04", "gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ", "zstd": b"\x28\xb5\x2f\xfd"}
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")  # of spreadsheet programs
 _NEVER = "\"'.+-_\r\n\0"  # characters that cannot separate fields
+_EXACT = 2**53  # beyond it, doubles do not have all whole numbers
 _SECONDS = 10**8  # since 1970: the year 1973; smaller numbers may be anything
 _ENCODING = "utf-8-sig"  # with or without the byte order mark that spreadsheet programs write
 
@@ -188,7 +189,7 @@ def _if_wide(rows: list[list[str]], layout: Layout) -> str:
 def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
     """The rows of a file; with `ids=auto`, ids are integers if all of them are and none has leading zeros, else text.
 
-    Without leading zeros each integer has only one spelling, so that `007` and `7` stay two ids. Ids of rows that are
+    So `007` and `7` stay two ids, while 7.0 is 7, since tools write whole numbers in both ways. Ids of rows that are
     left out do not count.
     """
     as_text = replace(layout, text_ids=True)
@@ -201,10 +202,20 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
             raise
         rows = read(file, as_text)  # raises the error if more than the ids is wrong
         return _with_integers(rows, ids) if rows.dropped else rows
+    if ids == "auto" and any(map(_may_be_rounded, rows.ids)):
+        return _with_integers(read(file, as_text), ids)
     if ids == "integer" or not rows.padded:
         return rows
     texts = read(file, as_text)
     return texts if any(is_padded(column) for column in texts.ids) else rows
+
+
+def _may_be_rounded(ids: Ids) -> bool:
+    """Whether ids may have been written as floats, such as 9007199254740993.0, which pandas rounds."""
+    if not len(ids) or max(-int(ids.min()), int(ids.max())) < _EXACT:
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool((ids.astype(np.float64).astype(np.int64) == ids).all())
 
 
 def _with_integers(rows: Rows, ids: IdKind) -> Rows:

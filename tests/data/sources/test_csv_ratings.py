@@ -193,6 +193,22 @@ def test_repeats_are_an_error_unless_the_last_is_to_win(write):
     assert triples(view_of(OwnRatings(path, repeats="last")))[0] == (1, 10, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("users", "ids"),
+    [
+        (["9007199254740993.0", "9007199254740992.0"], ["9007199254740992.0", "9007199254740993.0"]),
+        (["9007199254740993", "9007199254740992"], [2**53, 2**53 + 1]),
+        (["9007199254740994", "9007199254740996"], [2**53 + 2, 2**53 + 4]),
+        (["-9007199254740993.0", "7"], ["-9007199254740993.0", "7"]),
+        (["9223372036854775807", "1"], [1, 2**63 - 1]),
+        (["7.0", "8"], [7, 8]),
+    ],
+)
+def test_ids_that_are_written_as_floats_are_not_rounded(write, users, ids):
+    view = view_of(OwnRatings(write("user,item,rating\n" + "".join(f"{user},1,3\n" for user in users))))
+    assert view.user_ids.tolist() == ids
+
+
 # ---- cells that hold no rating ----
 
 MESSY = "user,item,rating\n" + 'a,x,5\na,y,3\nb,x,\nb,y,n/a\nc,x,"4,5"\nc,y,2\nd,x,NaN\n'
