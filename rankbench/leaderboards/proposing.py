@@ -1,5 +1,6 @@
 """Which comparisons to ask for next: those that say most about differences that are still open."""
 
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ def proposals(votes: Votes, found: Estimated, number: int) -> "pandas.DataFrame"
     """
     import pandas  # noqa: PLC0415  slow to import
 
-    if not 1 <= number <= _MOST:
+    if not (isinstance(number, Integral) and 1 <= number <= _MOST):
         raise UserError(f"{number} comparisons cannot be proposed: it must be at least 1 and at most {_MOST}")
     if found.fit is None:
         raise UserError(f"{found.model} has no errors to propose comparisons by", remedy="take bradley-terry")

@@ -387,7 +387,7 @@ def test_proposals_settle_more_than_other_comparisons():
     assert chance_of_wrong_orders(board, chosen) < min(chance_of_wrong_orders(board, one) for one in others)
     first = {pair: chance_of_wrong_orders(board, [pair]) for pair in itertools.combinations(range(8), 2)}
     assert first[tuple(sorted(chosen[0]))] < sorted(first.values())[2], "to first order it is the best one"
-    for number in (0, 1_000_001):
+    for number in (0, 1_000_001, 2.5, "x"):
         with pytest.raises(UserError, match="must be at least 1 and at most 1000000"):
             board.next(number)
     with pytest.raises(UserError, match="no errors to propose comparisons by"):

@@ -28,7 +28,8 @@ from rankbench.report.render.answer import answer, answer_sheet, failures
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_MANY = 1000  # comparisons to ask for next, which take a while
+_MANY = 1000  # comparisons to ask for next, which take a while; each takes the cube of the items
+_LONG = 1e10
 
 
 def answered(
@@ -129,7 +130,7 @@ def _beside(board: Leaderboard, judges: bool, propose: int, other: Leaderboard |
     """What was asked for beside a leaderboard, by title."""
     found = {"Judges": board.judges()} if judges else {}
     scores = {} if other is None else {"The other leaderboard's scores beside these": board.compare(other)}
-    if propose > _MANY:
+    if propose > _MANY or propose * float(board.votes.n_items) ** 3 > _LONG:
         mention(f"computing {propose:,} comparisons to ask for next, one after the other")
     if propose:
         found["Comparisons to ask for next"] = board.next(propose)
