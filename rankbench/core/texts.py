@@ -42,11 +42,14 @@ _PROSE_BLOCK = re.compile(  # the same of what prose may not have; lists and tab
     r"^( *(?:(?:[-+*]|\d{1,9}[.)]) +)*)(?=#{1,6}(?: |$)|>|\[|`{3}|~{3}|=+ *$|-+ *$)", re.MULTILINE
 )
 
-_MATHS = {"±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2"}
+_MATHS = {
+    "±": r"\pm", "λ": r"\lambda", "τ": r"\tau", "ρ": r"\rho", "ε": r"\varepsilon", "β": r"\beta", "²": "^2", "−": "-",
+}  # fmt: skip
 _TEX = str.maketrans(
     {letter: "\\" + letter for letter in "&%$#_{}"}
     | {sign: f"${command}$" for sign, command in _MATHS.items()}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # signs that TeX's own fonts lack
 )
 
 

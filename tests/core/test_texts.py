@@ -98,6 +98,21 @@ def test_markdown_is_escaped_where_it_would_do_something(text, line, cell, prose
     assert (texts.markdown(text), texts.markdown_cell(text), texts.markdown_prose(text)) == (line, cell, prose)
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("open, −0.8 to +0.9", "open, $-$0.8 to +0.9"),
+        ("0.1 ± 0.01", r"0.1 $\pm$ 0.01"),
+        ("a_b & 5 %", r"a\_b \& 5 \%"),
+        ("p < 0.001", r"p \textless{} 0.001"),
+        ("a|b>c", r"a\textbar{}b\textgreater{}c"),
+        ("[x]", "{[}x]"),
+    ],
+)
+def test_latex_has_commands_for_what_it_would_take_for_something_else_or_cannot_set(text, written):
+    assert texts.latex(text) == written
+
+
 def test_a_figure_takes_no_text_for_a_formula_and_cuts_a_long_one():
     assert texts.figure_text("$x$\ny\x1b") == "\\$x\\$\ny\\x1b"
     assert len(texts.figure_text("x" * 10_000)) == 400

@@ -47,8 +47,8 @@ HOSTILE = (*_ELEMENTS, *_MARKDOWN, *_LATEX, *_CSV, *_CONTROLS, *_NAMES)
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")  # but for tab and newline
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?|-?inf|nan")
 _COMMANDS = {
-    "textbackslash", "textasciitilde", "textasciicircum", "textbf", "toprule", "midrule", "bottomrule", "pm", "lambda",
-    "tau", "rho", "varepsilon", "beta", "begin", "end",
+    "textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "textbar", "textbf", "toprule",
+    "midrule", "bottomrule", "pm", "lambda", "tau", "rho", "varepsilon", "beta", "begin", "end",
 }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def assert_plain_latex(text):
     assert not CONTROL.search(text)
     escaped = re.sub(r"\\[&%$#_{}]", "", text)
     assert set(re.findall(r"\\([A-Za-z]+)", escaped)) <= _COMMANDS, text
-    bare = re.sub(r"\$(\\[a-z]+|\^2)\$", "", escaped)  # the signs that have a command
+    bare = re.sub(r"\$(\\[a-z]+|\^2|-)\$", "", escaped)  # the signs that have a command
     assert not re.search(r"[%#_$~^]", bare), text
     assert bare.count("{") == bare.count("}"), text
     for line in text.split("\n"):
