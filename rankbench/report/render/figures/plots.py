@@ -32,6 +32,7 @@ _TONES = 128  # of a PNG: those of some ten colours with smooth edges
 _ONE, _TWO = 3.5, 7.2  # inches: the width of one column and of two
 _PLOT = 1.5  # inches of a panel of lines without its labels
 _SHARED = "shared values"  # the label of all panels' values
+_BELOW = 5.2  # heights of a line between a panel and its legend: room for the ticks and the label of its axis
 _TOUCH = 0.012  # how far solvers at the same place are moved apart, as a share of the axis
 
 
@@ -124,7 +125,8 @@ def _height(drawing: Drawing, title: int) -> float:
     """The height in inches of a row of panels with a title of so many lines, without the figure's legend."""
     most = max(len(panel.lines) for panel in drawing.panels)
     if drawing.kind == "bars":
-        return 0.45 + 0.21 * most + 0.14 * title
+        tallest = max(_beside(line).count("\n") + 1 for panel in drawing.panels for line in panel.lines)
+        return 0.45 + max(0.21, 0.125 * tallest) * most + 0.14 * title
     own_legend = 0.14 * (most + 2) if drawing.in_families else 0.0
     return (2.7 if any(panel.gap for panel in drawing.panels) else 2.15) + own_legend + 0.14 * title
 
@@ -196,11 +198,16 @@ def _draw_dots(axis: Axes, panel: Panel, drawing: Drawing, looks: Mapping[str, i
         axis.plot(line.y, x, color=look.colour, ls="", label=line.name, **DIAMOND)
         _whiskers(axis, replace(line, x=x), look.colour, across=True)
     places = [line.x[0] for line in panel.lines]
-    axis.set_yticks(places, [fill(line.name, 28) for line in panel.lines])
+    axis.set_yticks(places, [_beside(line) for line in panel.lines])
     axis.set_ylim(max(places) + 0.6, min(places) - 0.6)
     axis.tick_params(axis="y", length=0)
     narrow = (len(drawing.panels) > 2) + (panel.gap is not None)
     set_ticks(axis.xaxis, drawing.log_y, (5, 3, 1)[narrow])
+
+
+def _beside(line: Line) -> str:
+    """The name of a line as it stands beside an axis."""
+    return fill(line.name, 28)
 
 
 def _whiskers(axis: Axes, line: Line, colour: str, across: bool = False) -> None:
@@ -299,7 +306,7 @@ def _add_legends(figure: Figure, drawing: Drawing, cells: Sequence[list[Axes]]) 
     for panel, axes, looks in zip(drawing.panels, cells, drawing.looks, strict=True):
         own = {line.name: _handle(Look(looks[line.name])) for line in panel.lines}
         if drawing.in_families:
-            axes[-1].legend(own.values(), own, loc="upper center", bbox_to_anchor=(0.5, -0.24))
+            axes[-1].legend(own.values(), own, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=_BELOW)
         elif drawing.kind != "bars":
             solvers |= own
     named = solvers | _explained(drawing)

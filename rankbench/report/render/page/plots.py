@@ -67,8 +67,10 @@ def figure_of(drawn: Drawing, keys: Mapping[str, Key]) -> dict[str, Any]:
 
 def height_of(drawn: Drawing) -> float:
     """The height of a panel, in the heights of a line of text."""
-    most = max(len(panel.lines) for panel in drawn.panels)
-    return 6 + 1.9 * most if drawn.kind == "bars" else 19
+    if drawn.kind != "bars":
+        return 19
+    tallest = max(_broken(line.name, _NAME).count("<br>") + 1 for panel in drawn.panels for line in panel.lines)
+    return 6 + max(1.9, 1.1 * tallest) * max(len(panel.lines) for panel in drawn.panels)
 
 
 def about(drawn: Drawing) -> str:

@@ -25,6 +25,7 @@ from rankbench.records.results import Point, RankingFunction, Result, Weight
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.published import beside
 from rankbench.report.render.figures import series
+from rankbench.report.render.figures.drawings import Drawing, Line, Panel
 from rankbench.report.render.figures.looks import MARKERS, style
 from rankbench.report.render.figures.plots import figure_of, lay_out
 from rankbench.report.render.figures.series import drawing
@@ -179,6 +180,23 @@ def test_the_ticks_of_a_broken_axis_among_three_panels_do_not_overlap():
         assert abs((title.x0 + title.x1) / 2 - middle) < 0.05 * figure.bbox.width
         ticks = [label.get_text() for axis in (left, right) for label in axis.get_xticklabels()]
         assert not any(text.endswith("0") for text in ticks)
+
+
+@pytest.mark.parametrize("kind", ["bars", "curve"])
+def test_forty_solvers_with_long_names_do_not_lie_over_each_other(kind):
+    names = [f"a solver with a name that needs three lines beside an axis, number {number}" for number in range(40)]
+    if kind == "bars":
+        panels = (Panel("data", tuple(Line(name).at(number, number) for number, name in enumerate(names))),)
+    else:
+        lines = tuple(Line(name[-40:]).at(0, number).at(1, number) for number, name in enumerate(names))
+        parts = ((lines[:36], lines[36:]), (lines[36:], lines[:36]))
+        panels = tuple(Panel("data", own, context=others, shares="data") for own, others in parts)
+    with matplotlib.rc_context(style()):
+        figure = figure_of(Drawing(kind, "step", "error\n(lower is better)", "lower", panels, spread="range"))
+        lay_out(figure)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+        check(figure, boxes(figure))
 
 
 def test_a_legend_hides_no_axes_and_the_figure_is_one_or_two_columns_wide(drawn):
