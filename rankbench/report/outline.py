@@ -43,7 +43,7 @@ def outline(section: Section) -> list[Block]:
     head, about = Heading(section.name, experiment.title, run), Prose(experiment.about.strip())
     if section.problem:
         return [head, about, Problems((), (section.problem,), ())]
-    found: list[Block] = [head, *answer_blocks(study), *_losses(study), about, Notes(tuple(notes(study)))]
+    found: list[Block] = [head, *_answer_blocks(study), *_losses(study), about, Notes(tuple(notes(study)))]
     found.append(Chart(experiment.title, f"figures/{section.name}.png", drawings(study) if section.drawing else {}))
     found += [*_tables(section.name, study), Facts(tuple(facts(study))), *_pictures(section), _problems(study)]
     found.append(Definitions(tuple(definitions(study))))
@@ -61,24 +61,23 @@ def _trials(name: str, study: Study) -> Block:
     return Table(f"All trials of the tuning ({number})", trial_sheet(trials(study)), "trials", folded=True)
 
 
-def answer_blocks(study: Study) -> list[Block]:
-    """Which solver is best, in a sentence and a table: of an experiment of one's own in one place, else none."""
+def answer_of(study: Study) -> str:
+    """Which solver is best, in a sentence: of an experiment of one's own in one place, else empty."""
     experiment, places = study.experiment, {(group.place.data, group.place.split) for group in study.groups}
     varied = len(experiment.threads) > 1 or experiment.figure.is_of_costs
-    if experiment.paper or len(places) != 1 or varied:
-        return []
-    return [Prose(f"{safe(answer(study))}."), Table("From best to worst", answer_sheet(study), "answer")]
+    return "" if experiment.paper or len(places) != 1 or varied else f"{safe(answer(study))}."
+
+
+def _answer_blocks(study: Study) -> list[Block]:
+    """Which solver is best, in a sentence and a table, where there is an answer."""
+    text = answer_of(study)
+    return [Prose(text), Table("From best to worst", answer_sheet(study), "answer")] if text else []
 
 
 def _losses(study: Study) -> list[Block]:
     """Where our solvers are behind those of other packages, of an experiment that compares them."""
     text = losses(study)
     return [Prose(text, "Where rankbench is behind, by the means (a table below has their intervals)")] if text else []
-
-
-def answer_of(study: Study) -> str:
-    """The sentence that `answer_blocks` begin with; empty where there are none."""
-    return next((block.text for block in answer_blocks(study) if isinstance(block, Prose)), "")
 
 
 def _tables(name: str, study: Study) -> Iterator[Block]:

@@ -1,7 +1,7 @@
 """The sections of the report, one about each experiment, what is kept of each, and the papers that they belong to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rankbench.core.texts import safe
 from rankbench.records.studies import Study
@@ -53,6 +53,15 @@ class Piece:
     score: Score | None
     duration: Duration | None
     machines: tuple[MachineUse, ...]
+
+
+def machines(pieces: Sequence[Piece]) -> list[MachineUse]:
+    """Each machine and set of versions that any of the pieces was made on, with its first and last result of all."""
+    found: dict[str, MachineUse] = {}
+    for use in (use for piece in pieces for use in piece.machines):
+        other = found.get(use.identity, use)
+        found[use.identity] = replace(use, first=min(use.first, other.first), last=max(use.last, other.last))
+    return list(found.values())
 
 
 def by_paper(pieces: Sequence[Piece]) -> Mapping[str, list[Piece]]:

@@ -30,7 +30,7 @@ from rankbench.report.render.figures.series import drawing
 from rankbench.report.render.ranking_functions import draw_bases, examples
 from rankbench.report.render.tables import sheet, to_csv, to_latex, to_markdown
 from rankbench.report.rows import rows
-from rankbench.report.sections import Piece, Section, by_paper
+from rankbench.report.sections import Piece, Section, by_paper, machines
 from rankbench.report.study import StoredRun, stored_runs
 
 _SUFFIXES = (".csv", ".gz", ".tex", ".pdf", ".png")  # of the tables and figures that a report writes
@@ -227,8 +227,8 @@ def _index(made: Sequence[Piece]) -> str:
         lines.append(f"- [{markdown(members[0].origin)}]({page})")
         lines += [f"  - [{markdown(one.title)}]({page}#{address(one.name)})" for one in members]
     lines += ["", "[Every published number beside the measured one](differences.md), with the reasons of differences."]
-    lines += ["", *_durations(made), "Measured on:", "", *(f"- {markdown(line)}" for line in _made_on(made)), ""]
-    return "\n".join(lines)
+    lines += ["", *_durations(made), *_made_on(made)]
+    return "\n".join([*lines, ""])
 
 
 def _durations(made: Sequence[Piece]) -> list[str]:
@@ -249,15 +249,11 @@ def _scores(made: Sequence[Piece]) -> list[str]:
 
 
 def _made_on(made: Sequence[Piece]) -> list[str]:
-    """A line for each machine and set of versions that results were made on, with the dates."""
-    days: dict[str, set[str]] = {}
-    lines: dict[str, str] = {}
-    for use in (use for piece in made for use in piece.machines):
-        lines[use.identity] = use.line
-        days.setdefault(use.identity, set()).update((use.first[:10], use.last[:10]))
-    return [f"{lines[identity]}; {_span(found)}" for identity, found in days.items()]
+    """A line for each machine and set of versions that results were made on, with the dates; empty without results."""
+    uses = machines(made)
+    told = (markdown(f"{use.line}; {_span(use.first[:10], use.last[:10])}") for use in uses)
+    return ["Measured on:", "", *(f"- {line}" for line in told)] if uses else []
 
 
-def _span(days: set[str]) -> str:
-    first, last = min(days), max(days)
+def _span(first: str, last: str) -> str:
     return first if first == last else f"{first} to {last}"

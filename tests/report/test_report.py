@@ -101,6 +101,7 @@ def test_seconds_in_doubt_have_a_mark_or_are_left_out_and_a_note_says_why(study)
     for changes, marks, noted in (
         ({"load": 0.25}, ["0.300", "0.300"], []),
         ({"load": 0.26}, ["0.300*", "0.300"], ["* Timed while other processes used"]),
+        ({"load": 0.26, **FAILED}, ["0.300", "0.300"], []),
         ({"load": 0.26, "contended": True}, ["", "0.300"], ["No times of cells that ran beside others are shown"]),
     ):
         found = study(changes={0: changes})
@@ -478,6 +479,14 @@ def test_a_report_that_cannot_be_written_is_one_line(study, tmp_path, monkeypatc
 def test_a_report_on_nothing_is_an_error(tmp_path):
     with pytest.raises(UserError, match="no results under"):
         write_report(ResultsFolder(tmp_path, silent), silent)
+
+
+def test_a_report_before_the_first_result_names_no_machine_and_does_not_say_that_nobody_was_left_out(study, tmp_path):
+    found = study(values=())
+    assert 'id="machines"' not in html_of(found) and "users left out" not in html_of(found)
+    write_report(ResultsFolder(tmp_path, silent), silent, page=False)
+    assert "Measured on" not in (tmp_path / "report" / "README.md").read_text()
+    assert 'id="machines"' in html_of(study()) and "users left out" in html_of(study())
 
 
 def test_every_table_of_the_page_scrolls_by_itself(tmp_path):

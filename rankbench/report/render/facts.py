@@ -12,7 +12,7 @@ from rankbench.records.studies import Study
 from rankbench.report import manifest
 from rankbench.report.analysis.costs import at_a_time, elapsed, spelled
 from rankbench.report.analysis.evidence import samples
-from rankbench.report.render.labels import metric_labels, place_label
+from rankbench.report.render.labels import counted, metric_labels, place_label
 from rankbench.report.rows import Row, rows
 
 _OF_TRAINING = ("command", "wall time", "time of all cells", "seed", "budget")  # unknown of runs of other tools
@@ -30,6 +30,7 @@ class Fact:
 def facts(study: Study) -> list[Fact]:
     """What a reader must know to make the numbers of an experiment again; facts without content are left out."""
     table = [row for row in rows(study) if row.metric]
+    nobody = ("none",) if any(group.good for group in study.groups) else ()
     found = [
         Fact("command", (_command(study),)),
         Fact("wall time", (_wall_time(study),)),
@@ -41,8 +42,8 @@ def facts(study: Study) -> list[Fact]:
         Fact("held-out pairs", tuple(_pairs(study))),
         Fact("manifest", (_manifest(study),)),
         Fact("machine", tuple(_machines(study))),
-        Fact("users left out", tuple(_left_out(study, table)) or ("none",)),
-        Fact("pairs without a score", tuple(_unscored(study, table)) or ("none",)),
+        Fact("users left out", tuple(_left_out(study, table)) or nobody),
+        Fact("pairs without a score", tuple(_unscored(study, table)) or nobody),
     ]
     unknown = _OF_TRAINING if study.is_judged else ()
     return [fact for fact in found if any(fact.lines) and fact.name not in unknown] if study.entries else []
@@ -77,14 +78,15 @@ def _time(study: Study) -> str:
     trials = [entry.result.wall for entry in study.trials if entry.result]
     if not cells:
         return ""
-    of_trials = f" and {spelled(sum(trials))} for {len(trials)} trials" if trials else ""
-    return f"{spelled(sum(cells))} for {len(cells)} cells{of_trials}; the longest took {spelled(max(cells + trials))}"
+    of_trials = f" and {spelled(sum(trials))} for {counted(len(trials), 'trial')}" if trials else ""
+    longest = spelled(max(cells + trials))
+    return f"{spelled(sum(cells))} for {counted(len(cells), 'cell')}{of_trials}; the longest took {longest}"
 
 
 def _budget(budget: Budget) -> str:
     """When a solver stops."""
     parts = (
-        "" if budget.steps is None else f"{budget.steps} steps",
+        "" if budget.steps is None else counted(budget.steps, "step"),
         "" if budget.seconds is None else f"{budget.seconds:g} seconds",
         "" if budget.tolerance is None else f"a relative change of the objective of at most {budget.tolerance:g}",
     )

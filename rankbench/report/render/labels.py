@@ -245,6 +245,11 @@ def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit else name
 
 
+def counted(number: int, what: str) -> str:
+    """So many of them: `1 cell`, `2 cells`."""
+    return f"{number} {what}" + ("s" if number != 1 else "")
+
+
 def capital(text: str) -> str:
     """The text with a capital first letter."""
     return text[:1].upper() + text[1:]

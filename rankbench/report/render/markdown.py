@@ -31,7 +31,7 @@ def _parts(block: Block) -> Iterator[str]:
         case Prose(text, title):
             yield from (f"{title}:" if title else "", texts.markdown_prose(text))
         case Notes(lines):
-            yield from map(texts.markdown_prose, lines)
+            yield from map(texts.markdown, lines)
         case Table():
             yield _table(block)
         case Chart(title, file, drawings):

@@ -130,12 +130,13 @@ def _patience(study: Study) -> str:
 def timing_notes(study: Study) -> list[str]:
     """The explanation of the mark behind unreliable times, and of times that are left out; empty without either."""
     notes = []
-    if any(result.disturbed and not result.contended for result in study.results):
+    shown = [result for entry in study.entries if (result := entry.good)]
+    if any(result.disturbed and not result.contended for result in shown):
         notes.append(
             f"{DISTURBED} Timed while other processes used more than a quarter of a core on average: "
             "--rerun disturbed runs these cells again."
         )
-    if any(result.contended for result in study.results):
+    if any(result.contended for result in shown):
         notes.append(
             "No times of cells that ran beside others are shown: --rerun disturbed runs these again, one at a time."
         )

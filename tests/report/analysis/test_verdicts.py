@@ -167,6 +167,8 @@ def test_the_command_and_the_time_of_all_cells_are_told(study):
     assert found["command"] == ("rankbench run tiny --full",)
     assert found["time of all cells"] == ("12 s for 4 cells; the longest took 3 s",)
     assert lines_of(study(full=False))["command"] == ("rankbench run tiny",)
+    one = altered(study(), entries=study().entries[:1])
+    assert lines_of(one)["time of all cells"] == ("3 s for 1 cell; the longest took 3 s",)
     assert lines_of(study(changes={"wall": 61.0}))["time of all cells"][0].startswith("4 min 4 s for 4 cells")
 
 
@@ -192,6 +194,7 @@ def test_reasons_of_differences_keep_their_paragraphs_lists_and_tables():
     text = "Ties `explain` it.\n\n- one\n  goes on\n- two <3\n\n| a | b |\n|---|---:|\n| 1 | 2 |\n"
     assert rendered("blocks", text) == (
         "<p>Ties <code>explain</code> it.</p><ul><li>one\n  goes on</li><li>two &lt;3</li></ul>"
-        '<div class="wide"><table><tbody><tr><td>a</td><td>b</td></tr>'
+        '<div class="wide" role="region" aria-label="a, b" tabindex="0"><table><thead><tr><th scope="col">a</th>'
+        '<th scope="col">b</th></tr></thead><tbody>'
         "<tr><td>1</td><td>2</td></tr></tbody></table></div>"
     )

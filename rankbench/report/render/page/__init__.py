@@ -8,9 +8,10 @@ from plotly.offline import get_plotlyjs
 from rankbench.core.texts import address
 from rankbench.report.analysis.verdicts import added, in_words, score_sheet
 from rankbench.report.pieces import piece_of
+from rankbench.report.render.labels import counted
 from rankbench.report.render.page.markup import part, templates
 from rankbench.report.render.tables import Sheet
-from rankbench.report.sections import MachineUse, Piece, Section, by_paper
+from rankbench.report.sections import Piece, Section, by_paper, machines
 
 PLOTLY = "rankbench-plotly.js"  # the plotting script, once beside the pages
 _MACHINE = ("fingerprint", "basis", "processor", "cores", "memory GiB", "BLAS", "compiler", "Python", "NumPy", "SciPy",
@@ -93,14 +94,10 @@ def _rendered(papers: Sequence[_Part], articles: Sequence[_Part] = (), title: st
 
 def _summary(pieces: Sequence[Piece]) -> str:
     good, cells = sum(one.good for one in pieces), sum(one.cells for one in pieces)
-    return f"{len(pieces)} experiment{'s'[: len(pieces) != 1]}, {good} of {cells} cells ended well."
+    return f"{counted(len(pieces), 'experiment')}, {good} of {cells} cells ended well."
 
 
 def _machines(pieces: Sequence[Piece]) -> Sheet:
     """The table of machines: a line for each machine and set of versions, with the date of its last result."""
-    found: dict[str, MachineUse] = {}
-    for use in sorted((use for piece in pieces for use in piece.machines), key=lambda use: use.first):
-        earlier = found.get(use.identity, use)
-        found[use.identity] = max(use, earlier, key=lambda one: one.last)
-    lines = tuple((*use.row, use.last[:10]) for use in found.values())
-    return Sheet(_MACHINE, (False,) * len(_MACHINE), lines)
+    uses = sorted(machines(pieces), key=lambda use: use.first)
+    return Sheet(_MACHINE, (False,) * len(_MACHINE), tuple((*use.row, use.last[:10]) for use in uses))
