@@ -214,7 +214,7 @@ def test_a_column_appears_when_there_is_something_in_it(tmp_path, changes, headi
     assert table.lines[1][place] == shown
     assert f"| {heading} |" in to_markdown(table) and f"& {heading} &" in to_latex(table)
     html = page([Section(found, "tiny")])
-    assert f'<button type="button">{heading}</button></th>' in html and f'<td class="number">{shown}</td>' in html
+    assert f'scope="col">{heading}</th>' in html and f'<td class="number">{shown}</td>' in html
     lines = [line for line in csv.DictReader(io.StringIO(to_csv(rows(found)))) if line["solver"] == "sgd"]
     assert lines[0][column] == number
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from math import nan
 
 import pytest
@@ -109,6 +110,28 @@ def test_a_name_for_people_stands_before_the_exact_one_and_a_remark_stays():
 def test_code_in_a_text_is_shown_as_code():
     assert prose("run `a < b` now") == "run <code>a &lt; b</code> now"
     assert prose("one ` alone") == "one ` alone"
+
+
+def test_what_stands_between_asterisks_is_stressed_and_a_product_is_not():
+    assert prose("*NDCG* (`ndcg`): *better*, or *as good*.") == (
+        "<b>NDCG</b> (<code>ndcg</code>): <em>better</em>, or <em>as good</em>."
+    )
+    for text in ("* Timed, 2 * n * m", "a*b*c", "`*x*`", "* a *b"):
+        assert "<em>" not in prose(text) and "<b>" not in prose(text)
+
+
+def test_headings_follow_one_another_without_a_gap(study):
+    for sections in ([section(study("own"))], [section(study("a-1", paper="A")), section(study("b-1", paper="B"))]):
+        levels = [1, *map(int, re.findall(r"<h([1-6])[ >]", page(sections).partition("<h1>")[2]))]
+        assert max(below - above for above, below in pairwise(levels)) == 1, levels
+
+
+def test_a_table_in_a_text_has_headings_like_every_other(study):
+    about = "What:\n\n| solver | what |\n| --- | --- |\n| `a` | b |"
+    found = study()
+    html = page([section(altered(found, experiment=replace(found.experiment, about=about)))])
+    assert '<thead><tr><th scope="col">solver</th><th scope="col">what</th></tr></thead>' in html
+    assert html.count("<table>") == html.count("<thead><tr>")
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ PUBLISHED = (Published(Pattern("global"), "ndcg@5", 0.75),)
 RANKS = Ranks(
     "NDCG@5", "higher", 5, ("three", "two", "one"), (1.0, 2.0, 3.0), (("three", "two"),), "", ((0.9, 0.5, 1.0),) * 2
 )
+ABOUT = "What it is.\n\n| solver | what |\n| --- | --- |\n| `sgd` | *fast* |\n| `global` | slow |"
 FAILED = {"status": "failed", "reason": EVIL, "curve": (), "counted": ()}
 
 
@@ -54,7 +55,8 @@ def folder(tmp_path_factory):
     sections = []
     for name, figure in FIGURES.items():
         run = prepared(
-            out, tiny(name=name, figure=figure, published=PUBLISHED, solvers=SOLVERS, repetitions=1, data=DATA)
+            out,
+            tiny(name=name, figure=figure, published=PUBLISHED, solvers=SOLVERS, repetitions=1, data=DATA, about=ABOUT),
         )
         run.open()
         for cell in run.plan.cells:
@@ -161,6 +163,23 @@ def test_on_a_narrow_screen_each_published_number_is_a_card_with_its_verdict_in_
     assert article.locator(".published tbody tr:visible").count() == 1
 
 
+@pytest.mark.parametrize(
+    "cells", [("data", "solver", "metric"), ("data", "split", "solver", "metric")], ids=["one split", "several"]
+)
+def test_a_number_on_a_card_is_called_what_its_column_is_called(opened, cells):
+    tab = opened(width=390)
+    names = (*cells, "published", "measured", "difference", "expected", "verdict")
+    row = "".join(f"<td class='name'>{name}</td>" for name in names)
+    tab.evaluate("row => { document.querySelector('.published tbody').innerHTML = `<tr>${row}</tr>`; }", row)
+    shown = (
+        tab.locator(".published")
+        .first.locator("tbody td")
+        .evaluate_all("all => all.map(one => [one.textContent, getComputedStyle(one, '::before').content])")
+    )
+    told = {text: before.strip('" ') for text, before in shown if before != "none"}
+    assert told == {name: name for name in ("published", "measured", "difference", "expected")}
+
+
 def test_a_figure_is_drawn_only_when_it_comes_near(opened):
     tab = opened(width=390, height=300)
     tab.wait_for_load_state("load")
@@ -183,6 +202,17 @@ def test_all_figures_are_drawn_for_print(opened):
     tab.wait_for_load_state("load")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert all(figure.locator(".trace").count() for figure in tab.locator(".figure").all())
+
+
+def test_what_is_printed_has_the_colours_for_paper_and_then_its_own_again(opened):
+    tab = opened(color_scheme="dark")
+    draw(tab.locator(".figure").first)
+    ink = "getComputedStyle(document.body).color + getComputedStyle(document.querySelector('.ytick text')).fill"
+    before = tab.evaluate(ink)
+    for event in ("beforeprint", "beforeprint", "afterprint"):
+        tab.evaluate("name => dispatchEvent(new Event(name))", event)
+        assert (tab.evaluate(ink) == before) is (event == "afterprint")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "auto"
 
 
 def test_a_heading_sorts_its_column_both_ways_and_then_restores_the_order(opened):
@@ -217,6 +247,15 @@ def test_differences_sort_as_signed_numbers_and_ties_keep_their_order(opened):
     assert column(tab, table, "difference") == ["+0.1500", "+0.1500"] and len(set(data)) == 2
     button(tab, table, "difference").click()
     assert column(tab, table, "data") == data
+
+
+def test_a_column_of_verdicts_sorts_by_its_words(opened):
+    tab, table = opened(), "#tiny-curve .all table"
+    before = column(tab, table, "against the best")
+    button(tab, table, "against the best").first.click()
+    words = [text.partition(",")[0] for text in column(tab, table, "against the best")]
+    assert words == sorted(words) and len(set(words)) > 1
+    assert [text.partition(",")[0] for text in before] != words
 
 
 def test_a_repeated_first_cell_is_shown_again_where_sorting_parts_it(opened):

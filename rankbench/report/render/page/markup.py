@@ -18,10 +18,11 @@ from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
 from rankbench.report.render.figures.drawings import Drawing
 from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
-from rankbench.report.render.page.plots import Key, caption, figure_of, height_of, keys_of
+from rankbench.report.render.page.plots import Key, figure_of, height_of, keys_of
 from rankbench.report.render.tables import Sheet
 
 _MACROS: Mapping[type, str] = {Table: "table_of"}  # the others have the name of their block
+_STRESSED = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
 
 
@@ -47,11 +48,12 @@ class PageLine:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure for the page: its legend, the room that it takes, its first caption, and what is drawn as JSON."""
+    """A figure for the page: its legend, the room that it takes, its first words and caption, what is drawn as JSON."""
 
     keys: tuple[Key, ...]
     panels: int
     height: str
+    about: str
     caption: str
     json: str
 
@@ -120,11 +122,13 @@ def paragraphs(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def prose(text: str) -> Markup:
-    """Escaped text in which a part between backticks is code, and a name at the start between asterisks is bold."""
+    """Escaped text with parts between backticks as code, and between asterisks with stress, at the start as bold."""
     escaped = re.sub(r"^\*([^*\s][^*]*)\*", r"<b>\1</b>", html_lines(text))
-    parts = escaped.split("`")
-    coded = [f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts)]
-    return Markup("".join(coded) if len(parts) % 2 else escaped)
+    parts = escaped.split("`") if escaped.count("`") % 2 == 0 else [escaped]
+    return Markup("".join(
+        f"<code>{part}</code>" if number % 2 else _STRESSED.sub(r"<em>\1</em>", part)
+        for number, part in enumerate(parts)
+    ))  # fmt: skip
 
 
 def breakable(text: str) -> Markup:
@@ -139,7 +143,8 @@ def plot(drawn: Mapping[str, Drawing]) -> Plot:
     figures = {label: figure_of(one, keys) for label, one in drawn.items()}
     safe = json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     panels, height = max(len(one.panels) for one in drawn.values()), max(map(height_of, drawn.values()))
-    return Plot(tuple(keys.values()), panels, f"{height:g}", caption(next(iter(drawn.values()))), safe)
+    first = next(iter(figures.values()))
+    return Plot(tuple(keys.values()), panels, f"{height:g}", first["about"], first["caption"], safe)
 
 
 def _finalized(value: object) -> object:

@@ -30,17 +30,15 @@
     for (const other of heading.parentNode.children) other.setAttribute("aria-sort", other === heading ? direction : "none");
     const body = table.tBodies[0];
     body.original ??= [...body.rows];
-    const numeric = heading.classList.contains("number");
     const column = heading.cellIndex;
     const sign = direction === "descending" ? -1 : 1;
-    const known = row => {
-      const text = row.cells[column].textContent.trim();
-      return text && !(numeric && Number.isNaN(number(text))) ? text : null;
-    };
-    const rows = body.original.map(row => [row, known(row)]);
+    const rows = body.original.map(row => [row, row.cells[column]?.textContent.trim() ?? ""]);
+    const isNumber = text => !Number.isNaN(number(text));
+    const numeric = heading.classList.contains("number") && rows.some(([, text]) => isNumber(text));
+    const known = text => text !== "" && (!numeric || isNumber(text));
     if (direction !== "none") {
       rows.sort(([, one], [, other]) =>
-        one === null || other === null ? (one === null) - (other === null) : sign * compare(one, other, numeric));
+        known(one) && known(other) ? sign * compare(one, other, numeric) : known(other) - known(one));
     }
     body.append(...rows.map(([row]) => row));
     markRepeated(table);
@@ -58,8 +56,13 @@
   }
 
   for (const table of document.querySelectorAll("table")) {
-    for (const heading of table.tHead.rows[0].cells) {
-      heading.firstElementChild.addEventListener("click", () => sort(table, heading));
+    for (const heading of table.tHead.querySelectorAll("th")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      heading.append(button);
+      heading.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => sort(table, heading));
     }
   }
 
@@ -244,7 +247,18 @@
       if (one.columns && one.columns !== columnsFor(Number(one.box.dataset.panels))) redraw(one);
     }
   });
+
+  /* Paper is white: what is printed has the light colours, whatever the reader chose. */
+  let chosen = null;
   addEventListener("beforeprint", () => {
-    for (const one of experiments.values()) if (one.box && one.stale) draw(one);
+    const anew = isDark();
+    chosen ??= root.dataset.theme;
+    root.dataset.theme = "light";
+    for (const one of experiments.values()) if (one.box && (one.stale || anew)) draw(one);
+  });
+  addEventListener("afterprint", () => {
+    root.dataset.theme = chosen ?? "auto";
+    chosen = null;
+    if (isDark()) redrawAll();
   });
 }
