@@ -8,6 +8,7 @@ import numpy as np
 from rankbench.records.cells import SOURCES, DataSplit
 from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.evidence import GroupKey, evidence, key_of, samples
+from rankbench.report.render.labels import joined
 from rankbench.report.render.tables import Placed, Sheet, columns_of, csv_text
 from rankbench.report.study import cached_by_study, redrawn
 from rankbench.statistics import Sample
@@ -150,5 +151,4 @@ def _place_of(share: Share) -> int:
 
 def _named(sources: tuple[str, ...]) -> str:
     """The sources in words."""
-    *some, last = [source for source in _ORDER if source in sources] or ["together"]
-    return f"{', '.join(some)} and {last}" if some else last
+    return joined([source for source in _ORDER if source in sources] or ["together"])

@@ -11,7 +11,7 @@ from rankbench.records.studies import Group, Study
 from rankbench.report.analysis.comparison import p_text
 from rankbench.report.analysis.evidence import evidence
 from rankbench.report.analysis.strength import MARK
-from rankbench.report.render.labels import metric_labels
+from rankbench.report.render.labels import joined, metric_labels
 from rankbench.report.render.tables import Sheet, interval_text
 from rankbench.report.rows import Row, rows
 from rankbench.report.study import mean_seconds
@@ -170,8 +170,3 @@ def _place(line: Standing, first: Measure) -> tuple[bool, bool, float]:
 def _probability(p: float) -> str:
     text = p_text(p)
     return text if text.startswith("<") else f"= {text}"
-
-
-def joined(names: list[str]) -> str:
-    """Names as a list in words."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -9,9 +9,9 @@ from rankbench.report.sections import Piece, Section, by_paper
 
 _HEAD = """# Published and measured
 
-Every published number that was measured on the paper's own data or on other data, the difference, how large it may be
-by the spreads of both sides, and what follows from it. Below each table stands why numbers differ, as far as it is
-known and could be tested, and what was found besides.
+Every published number beside the one that was measured on the paper's own data or on other data, if any was, the
+difference, how large it may be by the spreads of both sides, and what follows from it. Below each table stands why
+numbers differ, as far as it is known and could be tested, and what was found besides.
 """
 
 

@@ -5,7 +5,7 @@ tell it from others of its kind: `altsvm[rank=10,lam=3]` beside `altsvm[rank=20,
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rankbench.core.errors import UserError
@@ -243,6 +243,12 @@ def _metric_name(measure: Measure, others: Iterable[Measure]) -> str:
 
 def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit else name
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a list in words."""
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def counted(number: int, what: str) -> str:

@@ -93,6 +93,12 @@ def test_what_plotly_would_read_as_html_is_escaped():
     assert found["layout"]["annotations"][0]["text"] == "&lt;b&gt;a&lt;/b&gt;"
 
 
+def test_a_long_title_is_broken_so_that_a_phone_shows_all_of_it():
+    one = drawn(Panel("a data set whose name is long, " * 3, (line("a", 1.0),)))
+    (title,) = figure_of(one, keys_of([one]))["layout"]["annotations"]
+    assert [len(part) <= 36 for part in title["text"].split("<br>")] == [True] * 3
+
+
 def test_the_figure_says_in_words_what_it_shows():
     found = figure_of(one := drawn(Panel("a", (line("one", 1.0),)), spread="95 %"), keys_of([one]))
     assert found["about"] == "Curves of error by step. a: one. The tables of this experiment have the numbers."

@@ -18,7 +18,7 @@ from rankbench.report.analysis.verdicts import Finding
 from rankbench.report.render.blocks import Block, Table
 from rankbench.report.render.figures.drawings import Drawing
 from rankbench.report.render.labels import data_labels, metric_labels, solver_labels, split_labels
-from rankbench.report.render.page.plots import Key, figure_of, height_of, keys_of
+from rankbench.report.render.page.plots import Key, about, caption, figure_of, height_of, keys_of
 from rankbench.report.render.tables import Sheet
 
 _MACROS: Mapping[type, str] = {Table: "table_of"}  # the others have the name of their block
@@ -143,8 +143,8 @@ def plot(drawn: Mapping[str, Drawing]) -> Plot:
     figures = {label: figure_of(one, keys) for label, one in drawn.items()}
     safe = json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     panels, height = max(len(one.panels) for one in drawn.values()), max(map(height_of, drawn.values()))
-    first = next(iter(figures.values()))
-    return Plot(tuple(keys.values()), panels, f"{height:g}", first["about"], first["caption"], safe)
+    first = next(iter(drawn.values()))
+    return Plot(tuple(keys.values()), panels, f"{height:g}", about(first), caption(first), safe)
 
 
 def _finalized(value: object) -> object:

@@ -157,6 +157,7 @@
     const [ink, line, paper, soft] = ["--ink", "--line", "--paper", "--soft"].map(colour);
     const columns = one.columns;
     const rows = Math.ceil(given.annotations.length / columns);
+    const tallest = Math.max(...given.annotations.map(title => title.text.split("<br>").length));
     const layout = {
       ...given,
       paper_bgcolor: "rgba(0,0,0,0)",
@@ -164,8 +165,8 @@
       font: { color: ink, size: 12, family: getComputedStyle(document.body).fontFamily },
       hoverlabel: { namelength: -1, bgcolor: paper, bordercolor: line, font: { color: ink } },
       hovermode: "closest",
-      grid: { rows, columns, pattern: "independent", xgap: 0.16, ygap: 5.5 / one.box.dataset.height },
-      margin: { l: 60, r: 12, t: 28, b: 48 },
+      grid: { rows, columns, pattern: "independent", xgap: 0.16, ygap: (4.5 + tallest) / one.box.dataset.height },
+      margin: { l: 60, r: 12, t: 13 + 15 * tallest, b: 48 },
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     };
     layout.annotations = given.annotations.map(title => ({ ...title, font: { size: 12, color: soft } }));

@@ -13,7 +13,7 @@ from rankbench.report.render.figures.looks import COLOURS
 _DIGITS = 6  # of a number in a figure, more than a screen can show
 _PLACES = 8  # values along an axis that each get a tick
 _NAME = 24  # characters of a name beside an axis before it is broken
-_AXIS = 36  # characters along an axis before they are broken
+_AXIS = 36  # characters along an axis or above a panel before they are broken
 _SYMBOLS = (  # of plotly, and as a letter
     ("circle", "●"), ("square", "■"), ("triangle-up", "▲"), ("triangle-down", "▼"),
     ("cross", "✚"), ("x", "✖"), ("star", "★"), ("pentagon", "⬟"),
@@ -67,10 +67,11 @@ def figure_of(drawn: Drawing, keys: Mapping[str, Key]) -> dict[str, Any]:
 
 def height_of(drawn: Drawing) -> float:
     """The height of a panel, in the heights of a line of text."""
+    title = max(_count(panel.title, _AXIS) for panel in drawn.panels)
     if drawn.kind != "bars":
-        return 19
-    tallest = max(_broken(line.name, _NAME).count("<br>") + 1 for panel in drawn.panels for line in panel.lines)
-    return 6 + max(1.9, 1.1 * tallest) * max(len(panel.lines) for panel in drawn.panels)
+        return 18 + title
+    name = max(_count(line.name, _NAME) for panel in drawn.panels for line in panel.lines)
+    return 5 + title + max(1.9, 1.1 * name) * max(len(panel.lines) for panel in drawn.panels)
 
 
 def about(drawn: Drawing) -> str:
@@ -166,7 +167,7 @@ def _axis_of_values(drawn: Drawing, panel: Panel, like: str) -> dict[str, Any]:
 
 def _title(text: str, suffix: str) -> dict[str, Any]:
     middle = {"xref": f"x{suffix} domain", "yref": f"y{suffix} domain", "x": 0.5, "y": 1, "yanchor": "bottom"}
-    return {"text": _text(text), "showarrow": False, **middle}
+    return {"text": _broken(text, _AXIS), "showarrow": False, **middle}
 
 
 def _text(text: str) -> str:
@@ -177,6 +178,11 @@ def _text(text: str) -> str:
 def _broken(text: str, most: int) -> str:
     """A text for plotly whose lines are broken after so many characters."""
     return "<br>".join(_text(part) for line in text.split("\n") for part in wrap(line, most))
+
+
+def _count(text: str, most: int) -> int:
+    """How many lines a text for plotly has."""
+    return _broken(text, most).count("<br>") + 1
 
 
 def _short(values: Iterable[float]) -> list[float | None]:
