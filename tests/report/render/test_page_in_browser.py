@@ -446,3 +446,7 @@ def test_a_paper_s_page_draws_its_figures_with_the_script_beside_it(browser, fol
         tab.goto((tmp_path / "one.html").as_uri())
         draw_all(tab)
         assert all(figure.locator(".trace").count() for figure in tab.locator(".figure").all()) and said == []
+        (tmp_path / PLOTLY).unlink()
+        tab.reload()
+        tab.get_by_text(f"The figures need the file {PLOTLY} beside this page.").first.wait_for()
+        assert tab.locator("th button").count() > 10

@@ -96,6 +96,10 @@
     if (source.dataset.file) {
       waiting = [go];
       script.addEventListener("load", () => { for (const one of waiting.splice(0)) one(); });
+      script.addEventListener("error", () => {
+        const why = `The figures need the file ${source.dataset.file} beside this page.`;
+        for (const box of document.querySelectorAll(".figure")) box.textContent = why;
+      });
       script.src = source.dataset.file;
       document.head.append(script);
     } else {
