@@ -38,6 +38,14 @@ def as_in_the_harness():
         yield
 
 
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """The command line, in this process."""
+    from helpers import CommandLine
+
+    return CommandLine(monkeypatch, capsys)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --brief."""
     parser.addoption("--brief", action="store_true", help="run the first case of each test, with ten examples each")

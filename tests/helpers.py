@@ -1,14 +1,17 @@
 """Helpers for tests: small experiments, and running the command line inside a test."""
 
+import csv
+import io
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.capture import CaptureResult
 from matplotlib.image import imread
 
 from rankbench.api.session import Session
@@ -197,6 +200,33 @@ def rankbench(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     with pytest.raises(SystemExit) as exit_:
         main()
     return int(exit_.value.code or 0)
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """The command line in this process, as the fixture `cli` gives it: `cli("table", "tiny").out` is what it prints."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *words: object, code: int = 0) -> CaptureResult[str]:
+        """What a command says as it ends with this exit code: `out` and `err`."""
+        self.capsys.readouterr()
+        found, said = rankbench(self.monkeypatch, *map(str, words)), self.capsys.readouterr()
+        assert found == code, said.err
+        return said
+
+    def refuses(self, *words: object) -> str:
+        """The one line with which a command is refused; it prints nothing else."""
+        said = self(*words, code=2)
+        assert said.out == "" and said.err.startswith("rankbench: ") and said.err.count("\n") == 1, said
+        assert said.err[:-1].isprintable() and len(said.err) < 10_000
+        return said.err
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV, each by the names of its columns."""
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from checks.broken import CASES, Good, NeedsFeatures
-from helpers import OWN_SOLVERS, SOLVER_HEAD, rankbench
+from helpers import OWN_SOLVERS, SOLVER_HEAD
 
 from rankbench.checks.kit import OF_SOLVERS, checked, looked
 from rankbench.core.errors import UserError
@@ -91,63 +91,39 @@ def test_a_solver_that_hangs_or_exits_fails_the_check_and_the_others_go_on(tmp_p
 
 
 @pytest.mark.slow
-def test_the_command_says_what_fails_and_its_exit_code_too(monkeypatch, capsys, tmp_path):
+def test_the_command_says_what_fails_and_its_exit_code_too(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     own(tmp_path, "yield ItemScores(np.ones(9))")
     for name, said in (("mine.py:Nope", "unknown solver, metric or data set in mine.py: 'Nope'"),
                        ("nope.py:X", "no file 'nope.py' to take the solver, metric or data set 'X' from")):  # fmt: skip
-        assert rankbench(monkeypatch, "check", name) == 2
-        assert said in capsys.readouterr().err
-    assert rankbench(monkeypatch, "check", "mine.py:Broken") == 1
-    shown = capsys.readouterr().out.splitlines()
+        assert said in cli.refuses("check", name)
+    shown = cli("check", "mine.py:Broken", code=1).out.splitlines()
     assert shown[0] == "ok     declarations: learns from Ratings and Comparisons, exact, version 1"
     assert shown[1:3] == ["FAILED steps: `steps` yields a ItemScores", "       yield Step(model)"]
     assert shown[3:] == ["-      all others: need a solver that passes 'steps'", "1 passed, 1 failed, 1 not applicable"]
-    assert rankbench(monkeypatch, "check", "mine.py:Mine") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"{len(CHECKS) - 2} passed, 2 not applicable"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["nowhere.py:Mine"], "no file 'nowhere.py'"),
-        (["sdg"], "did you mean 'sgd'?"),
-        (["sgd", "--pdb", "--profile"], "--profile and --pdb exclude each other: choose one"),
-        (["sgd", "--timeout", "5"], "--timeout '5' cannot be read"),
-        (["frsvm", "--profile", "-d", "low-rank"], "frsvm needs item features, the data has none"),
-        (["sgd", "--profile", "-d", "nowhere.csv"], "no file 'nowhere.csv'; check the path"),
-    ],
-)
-def test_wrong_uses_are_refused_in_one_line(monkeypatch, capsys, arguments, line):
-    assert rankbench(monkeypatch, "check", *arguments) == 2
-    told = capsys.readouterr()
-    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
+    assert cli("check", "mine.py:Mine").out.splitlines()[-1] == f"{len(CHECKS) - 2} passed, 2 not applicable"
 
 
 SMALL = ("-d", "low-rank[users=20,items=30,per_user=20]", "--steps", "2")
 
 
-def test_a_training_in_this_process_is_profiled(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "check", "sgd[rank=2]", "--profile", *SMALL) == 0
-    shown = capsys.readouterr().out
+def test_a_training_in_this_process_is_profiled(cli):
+    shown = cli("check", "sgd[rank=2]", "--profile", *SMALL).out
     assert "| function | calls | own seconds | with its calls |" in shown and "after 2 steps" in shown
 
 
-def test_what_is_trained_on_has_features_where_they_are_needed_and_may_be_a_file(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "check", "frsvm[rank=2]", "--profile", "--steps", "1") == 0
-    assert "feature-low-rank · entries" in capsys.readouterr().out
+def test_what_is_trained_on_has_features_where_they_are_needed_and_may_be_a_file(cli, monkeypatch, tmp_path):
+    assert "feature-low-rank · entries" in cli("check", "frsvm[rank=2]", "--profile", "--steps", "1").out
     rows = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(9))
     (tmp_path / "own.csv").write_text(f"user,item,rating\n{rows}")
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "check", "mf[rank=2]", "--pdb", "-d", "own.csv", "--steps", "1") == 0
-    assert "csv:own.csv · entries" in capsys.readouterr().out
+    assert "csv:own.csv · entries" in cli("check", "mf[rank=2]", "--pdb", "-d", "own.csv", "--steps", "1").out
 
 
-def test_an_error_in_this_process_opens_the_debugger_at_its_line(monkeypatch, capsys, tmp_path):
+def test_an_error_in_this_process_opens_the_debugger_at_its_line(cli, monkeypatch, tmp_path):
     opened = []
     monkeypatch.setattr("pdb.post_mortem", opened.append)
     solver = own(tmp_path, "yield 1 / 0").written
-    assert rankbench(monkeypatch, "check", solver, "--pdb", *SMALL) == 1
-    assert len(opened) == 1 and "ZeroDivisionError: division by zero (mine.py, line" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "check", "sgd[rank=2]", "--pdb", *SMALL) == 0
-    assert "pairwise-error" in capsys.readouterr().out
+    shown = cli("check", solver, "--pdb", *SMALL, code=1).out
+    assert len(opened) == 1 and "ZeroDivisionError: division by zero (mine.py, line" in shown
+    assert "pairwise-error" in cli("check", "sgd[rank=2]", "--pdb", *SMALL).out

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from helpers import rankbench
 
 from rankbench.checks.kit import OF_METRICS, checked, looked
 from rankbench.metrics import OWN_METRICS
@@ -302,16 +301,14 @@ class Hangs(Mine):
 
 
 @pytest.mark.slow
-def test_the_command_checks_a_metric_of_a_file(monkeypatch, capsys, tmp_path):
+def test_the_command_checks_a_metric_of_a_file(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
-    assert rankbench(monkeypatch, "check", "mine.py:Mine") == 0
-    shown = capsys.readouterr().out.splitlines()
+    shown = cli("check", "mine.py:Mine").out.splitlines()
     assert shown[0] == "ok     declarations: higher is better, from 0 to 5, version 1"
     assert shown[-1] == f"{len(OF_METRICS.checks) - 1} passed, 1 not applicable"
     (tmp_path / "mine.py").write_text(MINE.replace("ClassVar = 1", "ClassVar = 0"))
-    assert rankbench(monkeypatch, "check", "mine.py:Mine") == 1
-    assert "all others: need a metric that passes 'declarations'" in capsys.readouterr().out
+    assert "all others: need a metric that passes 'declarations'" in cli("check", "mine.py:Mine", code=1).out
 
 
 @pytest.mark.slow
@@ -323,11 +320,6 @@ def test_a_metric_that_hangs_fails_the_check_and_the_others_go_on(tmp_path):
     assert late == {"missing scores": "use NumPy on whole arrays; --timeout gives more time"}
 
 
-def test_what_is_no_metric_of_ones_own_is_refused_in_one_line(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "check", "ndcg@10") == 2
-    told = capsys.readouterr()
-    assert "ndcg@10 is a metric of rankbench, which its own tests check; rankbench check takes" in told.err
-    assert told.err.count("\n") == 1 and told.out == ""
+def test_what_is_no_metric_of_ones_own_is_refused_in_one_line(cli, tmp_path):
     (tmp_path / "mine.py").write_text(MINE.replace("    version: ClassVar = 1\n", ""))
-    assert rankbench(monkeypatch, "check", f"{tmp_path / 'mine.py'}:Mine") == 2
-    assert "has no version: every metric needs one" in capsys.readouterr().err
+    assert "has no version: every metric needs one" in cli.refuses("check", f"{tmp_path / 'mine.py'}:Mine")

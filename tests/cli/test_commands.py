@@ -1,7 +1,5 @@
 """The command line: exit codes and output for scripts, and a clear one-line error for every mistake."""
 
-import csv
-import io
 import os
 import re
 import shlex
@@ -17,7 +15,7 @@ from zipfile import ZipFile
 
 import pandas
 import pytest
-from helpers import TINY, TUNE_TOML, absent_data, made_up, prepared, ran, rankbench, tiny_toml, with_solver
+from helpers import TINY, TUNE_TOML, absent_data, csv_rows, made_up, prepared, ran, tiny_toml, with_solver
 from rich.console import Console
 
 from rankbench.api.session import Session, chosen_experiments
@@ -48,77 +46,15 @@ LATER = (  # columns that came at the end
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch, capsys):
+def results(cli, tmp_path):
     """A folder with the results of the tiny experiment."""
     out = tmp_path / "out"
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(out), "-q") == 0
-    capsys.readouterr()
+    cli("run", tiny_toml(tmp_path), "--out", out, "-q")
     return out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fragment"),
-    [
-        (["run", "park2015-table1", "--trials", "3"], "--trials=3: park2015-table1 tunes on a grid"),
-        (["run", "parkzhang2014-choices", "--trials", "3"], "--trials=3: none of parkzhang2014-choices tunes anything"),
-        (["tune", "sgd"], "'-d' / '--data'"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "halvin"], "did you mean 'halving'"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--draws", "sobl"], "did you mean 'sobol'"),
-        (
-            ["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--method", "grid"],
-            "a grid needs a number of points",
-        ),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lma=1..2"], "'lma'; did you mean 'lam'?"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "rank=0..2"], "sgd: rank=0 is out of range: must be at least 1"),
-        (["tune", "sgd[rank=2]", "-d", "low-rank", "--space", "rank=1|2"], "nothing to tune: give the values to try"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--trials", "0"], "--trials=0 is out of range"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--steps", "-1"], "--steps=-1 is out of range"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--metric", "kendal"], "did you mean 'kendall'?"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--split", "entires"], "did you mean 'entries'?"),
-        (["tune", "sgd", "-d", "low-rank", "--space", "lam=1..2", "--validation", "x"], "unknown split 'x'"),
-        (["tune", "mprank", "-d", "low-rank", "--space", "C=1..2"], "mprank needs item features, the data has none"),
-        (["table", "tiny", "--what", "trials", "--out", "empty"], "no results under empty"),
-        (["table", "tiny", "--csv", "--latex"], "exclude each other"),
-        (["table", "tiny", "--what", "peeks"], "unknown part of a table 'peeks'; did you mean 'peaks'?"),
-        (["table", "tiny", "--what", "by-trials", "--csv"], "--what by-trials has no CSV: --what trials --csv has"),
-        (["table", "tiny", "--out", "empty"], "no results under empty"),
-        (["report", "--out", "empty"], "no results under empty"),
-        (["status", "--out", "empty"], "no results under empty"),
-        (["report", "tiny", "--out", "empty"], "no results under empty"),
-        (["report", "--columns", "1"], "are for the figures of one experiment: name it"),
-        (["run", "park2015-table1", "--rerun", "fialed"], "--rerun fialed: unknown kind of results to run again"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path, arguments, fragment):
-    monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, *arguments) == 2
-    printed = capsys.readouterr()
-    assert fragment in printed.err
-    assert printed.err.startswith("rankbench: ") and printed.err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("changes", "fragment"),
-    [
-        ({"budget": "{setps = 3}"}, "tiny.toml: [budget] 'setps'; did you mean 'steps'?"),
-        ({"budget": "{steps = -1}"}, "tiny.toml: [budget]: steps=-1 is out of range: must be at least 0"),
-        ({"metrics": '["ndgc@10"]'}, "tiny.toml: unknown metric 'ndgc'; did you mean 'ndcg'?"),
-        ({"solvers": "[]"}, "tiny.toml: solvers must be a list of names that is not empty"),
-        ({"repetitions": "0"}, "repetitions=0 is out of range"),
-        ({"figure": '{kind = "curv"}'}, "'curv'; did you mean 'curve'?"),
-        ({"figure": "{metric = 3}"}, "tiny.toml: unknown metric '3'"),
-        ({"splits": '["n-per-user[n=500]"]'}, "n-per-user[n=500"),
-    ],
-)
-def test_a_mistake_in_an_experiment_names_file_key_and_nearest(monkeypatch, capsys, tmp_path, changes, fragment):
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **changes), "--out", str(tmp_path / "out")) == 2
-    error = capsys.readouterr().err
-    assert fragment in error and error.count("\n") == 1
-
-
 @pytest.fixture
-def asked(monkeypatch, tmp_path):
+def asked(cli, monkeypatch, tmp_path):
     """What a verb hands over when it is asked for something: the session, and what the session is to do."""
     monkeypatch.chdir(tmp_path)
 
@@ -127,7 +63,7 @@ def asked(monkeypatch, tmp_path):
         for verb in ("run_all", "preview_all", "tune_one"):
             called = lambda *given, verb=verb: calls.append((verb, *given)) or code  # noqa: E731
             monkeypatch.setattr(f"rankbench.cli.showing.runs.{verb}", called)
-        assert rankbench(monkeypatch, *arguments) == code
+        cli(*arguments, code=code)
         ((verb, session, *given),) = calls
         return verb, session, given
 
@@ -167,16 +103,6 @@ def test_a_driver_that_joins_leaves_at_once_or_with_the_last_cell(asked, argumen
     verb, session, given = asked("run", "a", *arguments.split())
     assert (verb, given) == ("run_all", [["a"], True])
     assert session.conditions == Conditions(join=True, wait=wait)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fragment"),
-    [("--wait", "give it together with --join"), ("--join --dry-run", "--dry-run runs nothing")],
-)
-def test_options_of_joining_that_make_no_sense_are_refused(monkeypatch, capsys, arguments, fragment):
-    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *arguments.split()) == 2
-    error = capsys.readouterr().err
-    assert fragment in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -226,9 +152,8 @@ def test_amounts_are_read_with_their_units():
 
 
 @pytest.mark.slow
-def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out"), "-q") == 0
-    printed = capsys.readouterr()
+def test_quiet_prints_the_table_and_nothing_else(cli, tmp_path):
+    printed = cli("run", tiny_toml(tmp_path), "--out", tmp_path / "out", "-q")
     lines = printed.out.strip().splitlines()
     assert lines[0] == "tiny: Tiny"
     assert all(line.startswith("|") for line in lines[2:])
@@ -236,65 +161,57 @@ def test_quiet_prints_the_table_and_nothing_else(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--out", str(tmp_path / "out")) == 0
-    out = capsys.readouterr().out
+def test_a_pipe_gets_plain_lines_and_is_told_where_the_report_is(cli, tmp_path):
+    out = cli("run", tiny_toml(tmp_path), "--out", tmp_path / "out").out
     assert "\x1b" not in out
     assert f"tiny: 4 of 4 cells ended well; rankbench table tiny --out {tmp_path / 'out'}\n" in out
     assert "tiny 1/4" not in out
     again = ("--rerun", "all", "-v", "--no-report", "--out", str(tmp_path / "out"))
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), *again) == 0
-    assert "tiny 1/4 ok: low-rank" in capsys.readouterr().out
+    assert "tiny 1/4 ok: low-rank" in cli("run", tiny_toml(tmp_path), *again).out
     assert f"report: {tmp_path / 'out' / 'report' / 'index.html'}" in out
     shown = (tmp_path / "out" / "report" / "index.html").read_text().lower()
     assert shown.startswith("<!doctype html>") and shown.rstrip().endswith("</html>") and "ndcg@5" in shown
 
 
-def test_a_failed_cell_is_exit_code_1_now_and_when_resumed(monkeypatch, capsys, tmp_path):
+def test_a_failed_cell_is_exit_code_1_now_and_when_resumed(cli, tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('boom')")
     arguments = ["run", tiny_toml(tmp_path), "-s", solver, "-r", "1", "--out", str(tmp_path / "out"), "--no-report"]
     for _ in range(2):
-        assert rankbench(monkeypatch, *arguments) == 1
-        error = capsys.readouterr().err
+        error = cli(*arguments, code=1).err
         assert "ValueError: boom (mine.py, line 18: raise ValueError('boom')) (--rerun failed runs it again)" in error
 
 
 @pytest.mark.parametrize("kept", [materials.KEPT, 0])
-def test_a_dry_run_prints_the_cells_and_writes_nothing(monkeypatch, capsys, tmp_path, kept):
+def test_a_dry_run_prints_the_cells_and_writes_nothing(cli, monkeypatch, tmp_path, kept):
     monkeypatch.setattr(materials, "KEPT", kept)  # bytes of splits in memory, beyond which a run has a scratch folder
     out = tmp_path / "out"
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--dry-run", "--out", str(out)) == 0
-    printed = capsys.readouterr().out
+    printed = cli("run", tiny_toml(tmp_path), "--dry-run", "--out", out).out
     assert printed.count("run  low-rank") == 4
     assert "4 of 4 cells to run, no estimate, 4 of unknown duration" in printed
     assert not out.exists()
 
 
 @pytest.mark.parametrize(("more", "listed"), [([], 0), (["-v"], 8)])
-def test_a_dry_run_of_several_experiments_lists_cells_only_if_asked(monkeypatch, capsys, tmp_path, more, listed):
+def test_a_dry_run_of_several_experiments_lists_cells_only_if_asked(cli, tmp_path, more, listed):
     other = shutil.copy(tiny_toml(tmp_path), tmp_path / "other.toml")
     both = tiny_toml(tmp_path), str(other)
-    assert rankbench(monkeypatch, "run", *both, "--dry-run", "--out", str(tmp_path / "out"), *more) == 0
-    printed = capsys.readouterr().out
+    printed = cli("run", *both, "--dry-run", "--out", tmp_path / "out", *more).out
     assert printed.count("run  low-rank") == listed
     assert [line.partition(":")[0] for line in printed.splitlines() if "4 of 4 cells" in line] == ["tiny", "other"]
     assert ("which differences would show" in printed) == bool(listed)
 
 
 @pytest.mark.slow
-def test_a_dry_run_of_a_full_profile_says_how_long_the_reproduction_took(monkeypatch, capsys, tmp_path):
+def test_a_dry_run_of_a_full_profile_says_how_long_the_reproduction_took(cli, monkeypatch, tmp_path):
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     dry = ("--dry-run", "--out", str(tmp_path / "out"))
     took = reproduced("cortes2007-bounds")
     whole = f"cortes2007-bounds: 100 of 100 cells to run, about {spelled(took.seconds)}, one at a time, judging by"
-    assert rankbench(monkeypatch, "run", "cortes2007-bounds", "--full", *dry) == 0
-    assert f"{whole} the reproduction on {took.processor}\n" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "run", "cortes2007-bounds", "--full", "-r", "2", *dry) == 0
-    assert f"20 of 20 cells to run, about {spelled(took.seconds / 5)}, one at a time" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "run", "cortes2007-bounds", *dry) == 0
-    assert "20 of 20 cells to run, no estimate, 20 of unknown duration" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "run", "cortes2007-table1", "--full", *dry) == 0
-    told = capsys.readouterr().out
+    assert f"{whole} the reproduction on {took.processor}\n" in cli("run", "cortes2007-bounds", "--full", *dry).out
+    said = cli("run", "cortes2007-bounds", "--full", "-r", "2", *dry).out
+    assert f"20 of 20 cells to run, about {spelled(took.seconds / 5)}, one at a time" in said
+    assert "20 of 20 cells to run, no estimate, 20 of unknown duration" in cli("run", "cortes2007-bounds", *dry).out
+    told = cli("run", "cortes2007-table1", "--full", *dry).out
     assert (
         "rankbench data fetch ml-1m" in told and "0 of 0 cells to run, about " in told and " for all 1080, one" in told
     )
@@ -305,53 +222,43 @@ TUNED = {"tune": TUNE_TOML, "solvers": '["global", "sgd"]', "repetitions": "1"}
 
 
 @pytest.mark.slow
-def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(monkeypatch, capsys, tmp_path):
+def test_a_tuned_experiment_runs_its_trials_then_its_cells_and_resumes(cli, tmp_path):
     arguments = ["run", tiny_toml(tmp_path, **TUNED), "--out", str(tmp_path / "out"), "--no-report"]
-    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
-    printed = capsys.readouterr().out
+    printed = cli(*arguments, "--dry-run").out
     assert printed.count("· trial\n") == 6 and printed.count("with the settings of its best trial") == 2
     assert "tiny: 8 of 8 cells (6 of them trials) to run, no estimate, 8 of unknown duration" in printed
-    assert rankbench(monkeypatch, *arguments) == 0
-    printed = capsys.readouterr().out
+    printed = cli(*arguments).out
     assert "tiny trials 6/6 ok" not in printed and "tiny: 2 of 2 cells ended well" in printed
     assert "| data | solver | chosen |" in printed
     assert f"trials: 6; rankbench table tiny --what trials --out {tmp_path / 'out'} lists them" in printed
     assert "but not part of this run" not in printed
-    assert rankbench(monkeypatch, *arguments) == 0
-    printed = capsys.readouterr().out
+    printed = cli(*arguments).out
     assert "tiny trials: 6 of 6 cells are stored already" in printed
     assert "tiny: 2 of 2 cells are stored already" in printed
-    assert rankbench(monkeypatch, *arguments, "--dry-run") == 0
-    assert "tiny: 0 of 8 cells (6 of them trials) to run" in capsys.readouterr().out
-    assert rankbench(monkeypatch, *arguments, "--dry-run", "--rerun", "all", "-j", "2") == 0
-    printed = capsys.readouterr().out
+    assert "tiny: 0 of 8 cells (6 of them trials) to run" in cli(*arguments, "--dry-run").out
+    printed = cli(*arguments, "--dry-run", "--rerun", "all", "-j", "2").out
     assert re.search(r"8 of 8 cells \(6 .*\) to run, about .+, 2 at a time, judging by stored results$", printed, re.M)
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(tmp_path / "out")) == 0
-    assert capsys.readouterr().out.count("| chosen | ok |") == 2
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--csv", "--out", str(tmp_path / "out")) == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert cli("table", "tiny", "--what", "trials", "--out", tmp_path / "out").out.count("| chosen | ok |") == 2
+    lines = csv_rows(cli("table", "tiny", "--what", "trials", "--csv", "--out", tmp_path / "out").out)
     assert [line["solver"] for line in lines] == ["global"] * 3 + ["sgd"] * 3
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "by-trials", "--out", str(tmp_path / "out")) == 0
-    printed = capsys.readouterr().out
+    printed = cli("table", "tiny", "--what", "by-trials", "--out", tmp_path / "out").out
     assert "| data | metric | trials | global | sgd | leader |" in printed and "| NDCG@5 | 3 | " in printed.upper()
 
 
 @pytest.mark.slow
-def test_status_counts_trials_with_their_run(monkeypatch, capsys, tmp_path):
+def test_status_counts_trials_with_their_run(cli, tmp_path):
     out = str(tmp_path / "out")
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report") == 0
-    capsys.readouterr()
-    assert rankbench(monkeypatch, "status", "--out", out) == 0
-    told = capsys.readouterr().out
+    cli("run", tiny_toml(tmp_path, **TUNED), "--out", out, "-q", "--no-report")
+    told = cli("status", "--out", out).out
     assert "8 of 8 cells are stored: 8 ok" in told and "of no recorded run" not in told
 
 
-def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(monkeypatch, capsys, tmp_path):
+def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(cli, monkeypatch, tmp_path):
     with_solver(tmp_path, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 0
-    assert "trials: 2, 1 of which did not end well and cannot be chosen" in capsys.readouterr().out
+    said = cli("run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report").out
+    assert "trials: 2, 1 of which did not end well and cannot be chosen" in said
 
 
 def test_a_line_says_the_cell_its_first_metric_and_its_training_seconds(capsys):
@@ -374,10 +281,9 @@ HOSTILE = "raise ValueError('\\x1b[31m[red]bo|om</b>\\x07\\n' + 'x' * 9000)"
 SHOWN = "ValueError: \\x1b[31m[red]bo|om</b>\\x07\\nxxx"
 
 
-def test_what_a_solver_says_is_shown_as_text_and_cut(monkeypatch, capsys, tmp_path):
+def test_what_a_solver_says_is_shown_as_text_and_cut(cli, tmp_path):
     arguments = ["run", tiny_toml(tmp_path), "-s", with_solver(tmp_path, HOSTILE), "-r", "1"]
-    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 1
-    printed = capsys.readouterr()
+    printed = cli(*arguments, "--out", tmp_path / "out", code=1)
     assert SHOWN in printed.err
     for text in (printed.out, printed.err):
         assert "\x1b" not in text and "\x07" not in text and len(text) < 12_000
@@ -419,16 +325,12 @@ def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
 @pytest.mark.parametrize("more", [["-q"], ["--dry-run"]])
-def test_data_that_somebody_named_and_that_is_not_there_is_an_error(monkeypatch, capsys, tmp_path, named, more):
+def test_data_that_somebody_named_and_that_is_not_there_is_an_error(cli, monkeypatch, tmp_path, named, more):
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "run", "all", "-d", named, *more) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert named.partition(":")[2] or named in printed.err
-    assert rankbench(monkeypatch, "run", "all", "-s", "nowhere.py:Mine", *more) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert named.partition(":")[2] or named in cli.refuses("run", "all", "-d", named, *more)
+    cli.refuses("run", "all", "-s", "nowhere.py:Mine", *more)
 
 
 def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
@@ -436,61 +338,50 @@ def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
     assert [found.name for found in chosen_experiments([name, name], Selection())] == ["tiny"]
 
 
-def test_what_was_forced_is_resumed_without_force(monkeypatch, capsys, tmp_path):
+def test_what_was_forced_is_resumed_without_force(cli, monkeypatch, tmp_path):
     def stopped(self, tell):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Run, "execute", stopped)
     arguments = ["run", tiny_toml(tmp_path), "--rerun", "all", "--out", str(tmp_path / "out"), "-s", "sgd[rank=2]"]
-    assert rankbench(monkeypatch, *arguments) == 130
+    said = cli(*arguments, code=130).err
     resume = shlex.join(["rankbench", *(word for word in arguments if word not in ("--rerun", "all"))])
-    assert capsys.readouterr().err == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
+    assert said == f"rankbench: stopped; finished cells kept: 0; resume with: {resume}\n"
 
 
 @pytest.mark.slow
-def test_table_of_trials_needs_some(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "trials", "--out", str(results)) == 2
-    assert "tiny has no trials: it tunes nothing" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(monkeypatch, capsys, tmp_path):
+def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(cli, monkeypatch, tmp_path):
     solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
     monkeypatch.chdir(tmp_path)
     arguments = ["run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report"]
-    assert rankbench(monkeypatch, *arguments) == 1
-    out, error = capsys.readouterr()
+    out, error = cli(*arguments, code=1)
     assert "trials: 2, 1 of which did not end well and cannot be chosen" in out
     assert "rankbench: failed: 1 trial of mine.py:Mine: ValueError: boom (mine.py, line" in error
     assert solver.endswith("mine.py:Mine")
     toml["tune"] = toml["tune"].replace("'b'", "'c'")
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report") == 1
-    error = capsys.readouterr().err
+    error = cli("run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report", code=1).err
     assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
 
 
 @pytest.mark.slow
-def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(monkeypatch, capsys, tmp_path):
+def test_tune_tries_one_solver_and_ends_with_the_command_that_uses_the_winner(cli, tmp_path):
     solver = with_solver(tmp_path, "yield Step(ItemScores(np.ones(train.n_items) * (self.mode == 'b')))")
     data, out = "low-rank[users=20,items=60]", str(tmp_path / "out")
     arguments = ["tune", solver, "-d", data, "--space", "mode=a|b", "--metric", "kendall", "--out", out, "--steps", "0"]
-    assert rankbench(monkeypatch, *arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli(*arguments).out.splitlines()
     table = [line for line in lines if line.startswith("| low-rank")]
     assert [line.count("chosen") for line in table] == [1, 0, 0]  # two trials, best first, and the cell
     assert lines[-1].startswith("to use it: rankbench run ")
     using = shlex.split(lines[-1].removeprefix("to use it: rankbench "))
     assert using[2:] == ["-d", data, "-s", f"{solver}[mode=a]"]
-    assert rankbench(monkeypatch, *using, "-r", "1", "-q", "--no-report", "--out", out) == 0
-    assert "mine.py:Mine[mode=a]" in capsys.readouterr().out
+    assert "mine.py:Mine[mode=a]" in cli(*using, "-r", "1", "-q", "--no-report", "--out", out).out
 
 
-def test_a_tune_that_finds_nothing_is_exit_code_2(monkeypatch, capsys, tmp_path):
+def test_a_tune_that_finds_nothing_is_exit_code_2(cli, tmp_path):
     solver = with_solver(tmp_path, "raise ValueError('boom')")
     arguments = ["tune", solver, "-d", "low-rank[users=20,items=60]", "--space", "mode=a|b", "--steps", "1"]
-    assert rankbench(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 1
-    assert "none of its 2 trials ended well" in capsys.readouterr().err
+    assert "none of its 2 trials ended well" in cli(*arguments, "--out", tmp_path / "out", code=1).err
 
 
 @pytest.mark.slow
@@ -513,11 +404,10 @@ def test_ctrl_c_in_the_trials_keeps_those_that_ended_and_says_how_to_resume(tmp_
 
 
 @pytest.mark.slow
-def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", str(results)) == 0
-    text = capsys.readouterr().out
+def test_table_csv_has_the_promised_columns_and_a_row_per_metric(cli, results):
+    text = cli("table", "tiny", "--csv", "--out", results).out
     assert text.splitlines()[0] == f"{COLUMNS},{LATER}"
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = csv_rows(text)
     assert [(row["solver"], row["metric"]) for row in rows] == [
         (solver, metric) for solver in ("global", "sgd") for metric in ("pairwise-error", "ndcg@5")
     ]
@@ -526,17 +416,16 @@ def test_table_csv_has_the_promised_columns_and_a_row_per_metric(monkeypatch, ca
 
 
 @pytest.mark.slow
-def test_table_latex_and_plot_and_report_work_from_stored_results(monkeypatch, capsys, results, tmp_path):
-    assert rankbench(monkeypatch, "table", "tiny", "--latex", "--out", str(results)) == 0
-    assert capsys.readouterr().out.startswith(r"\begin{tabular}")
-    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "f"), "--out", str(results)) == 0
+def test_table_latex_and_plot_and_report_work_from_stored_results(cli, results, tmp_path):
+    assert cli("table", "tiny", "--latex", "--out", results).out.startswith(r"\begin{tabular}")
+    cli("report", "tiny", "--to", tmp_path / "f", "--out", results)
     assert {path.name for path in (tmp_path / "f").iterdir()} == {"tiny.pdf", "tiny.png"}
-    assert rankbench(monkeypatch, "report", "--out", str(results), "--to", str(tmp_path / "r"), "--no-page") == 0
+    cli("report", "--out", results, "--to", tmp_path / "r", "--no-page")
     assert (tmp_path / "r" / "README.md").exists() and not (tmp_path / "r" / "index.html").exists()
 
 
 @pytest.mark.slow
-def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys, tmp_path):
+def test_the_profile_and_the_seed_choose_among_several_runs(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
     drawn = []
@@ -544,7 +433,7 @@ def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys,
         "rankbench.report.render.figures.plots.draw", lambda drawing, folder, name: drawn.append(drawing)
     )
     for solver, *how in (("global", "--full"), ("sgd[rank=3]", "--seed", "1"), ("sgd[rank=2]",)):
-        assert rankbench(monkeypatch, "run", "tiny.toml", "-r", "1", "-s", solver, *how, "--no-report") == 0
+        cli("run", "tiny.toml", "-r", "1", "-s", solver, *how, "--no-report")
     for how, solver in (
         ((), "sgd[rank=2]"),
         (("--full",), "global[lam=10]"),
@@ -552,113 +441,89 @@ def test_the_profile_and_the_seed_choose_among_several_runs(monkeypatch, capsys,
         (("--seed", "1"), "sgd[rank=3]"),
         (("--seed", "0", "--full"), "global[lam=10]"),
     ):
-        capsys.readouterr()
-        assert rankbench(monkeypatch, "table", "tiny", *how) == 0
-        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| low-rank")]
+        lines = [line for line in cli("table", "tiny", *how).out.splitlines() if line.startswith("| low-rank")]
         assert [line.split(" | ")[1] for line in lines] == [solver]
-        assert rankbench(monkeypatch, "report", "tiny", *how) == 0
+        cli("report", "tiny", *how)
         assert drawn.pop().panels[0].lines[0].y[-1] == pytest.approx(float(lines[0].split(" | ")[2]), abs=1e-4)
-    assert rankbench(monkeypatch, "table", "tiny", "--seed", "1", "--full") == 2
-    assert "tiny has no such run; rankbench status tiny --out results lists its runs" in capsys.readouterr().err
+    said = cli.refuses("table", "tiny", "--seed", "1", "--full")
+    assert "tiny has no such run; rankbench status tiny --out results lists its runs" in said
 
 
 @pytest.mark.slow
-def test_a_table_for_people_says_what_its_metrics_mean(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tiny", "--out", str(results)) == 0
-    printed = capsys.readouterr().out
+def test_a_table_for_people_says_what_its_metrics_mean(cli, results):
+    printed = cli("table", "tiny", "--out", results).out
     assert printed.startswith("| data | solver |")
     assert "*NDCG@5* (`ndcg@5`): " in printed and RULES in printed
 
 
 @pytest.mark.slow
-def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(monkeypatch, capsys, tmp_path):
+def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with_solver(tmp_path)
     arguments = ["run", tiny_toml(tmp_path), "-r", "1", "--out", "out", "--no-report"]
-    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
+    cli(*arguments, "-s", "mine.py:Mine")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
-    assert rankbench(monkeypatch, *arguments, "-s", "elsewhere/mine.py:Mine") == 0
-    assert "tiny: 1 of 1 cells are stored already" in capsys.readouterr().out
+    assert "tiny: 1 of 1 cells are stored already" in cli(*arguments, "-s", "elsewhere/mine.py:Mine").out
     (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
     with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
-    assert rankbench(monkeypatch, *arguments, "-s", "mine.py:Mine") == 0
-    assert "stored already" not in capsys.readouterr().out
-    assert rankbench(monkeypatch, "table", "tiny", "--csv", "--out", "out") == 0
-    rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["solver"] == "mine.py:Mine"]
+    assert "stored already" not in cli(*arguments, "-s", "mine.py:Mine").out
+    rows = [
+        row for row in csv_rows(cli("table", "tiny", "--csv", "--out", "out").out) if row["solver"] == "mine.py:Mine"
+    ]
     assert [row["metric"] for row in rows] == ["pairwise-error", "ndcg@5"]  # the edited file's, and no older ones
     assert rows[0]["measured"] == "0.5"
 
 
 @pytest.mark.slow
-def test_a_table_that_is_not_there_names_the_nearest_one(monkeypatch, capsys, results):
-    assert rankbench(monkeypatch, "table", "tinny", "--out", str(results)) == 2
-    assert "did you mean 'tiny'?" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["experiments", "solvers", "datasets", "splits", "metrics"])
-def test_everything_listed_can_be_told_about(monkeypatch, capsys, kind):
-    assert rankbench(monkeypatch, "list", kind) == 0
-    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+def test_everything_listed_can_be_told_about(cli, kind):
+    names = [line.split()[0] for line in cli("list", kind).out.splitlines()]
     assert names
     for name in names:
-        assert rankbench(monkeypatch, "list", name) == 0
-        assert capsys.readouterr().out.startswith(f"{name}: ")
+        assert cli("list", name).out.startswith(f"{name}: ")
 
 
-def test_info_says_how_an_experiment_is_tuned(monkeypatch, capsys):
+def test_info_says_how_an_experiment_is_tuned(cli):
     for name, told in (
         ("park2015-table1", "2 grid trials for each solver"),
         ("parkzhang2014-choices", "none: solvers run"),
     ):
-        assert rankbench(monkeypatch, "list", name) == 0
-        assert f"tuning       {told}" in capsys.readouterr().out
+        assert f"tuning       {told}" in cli("list", name).out
 
 
-def test_doctor_and_data_tell_what_is_where(monkeypatch, capsys, tmp_path):
+def test_doctor_and_data_tell_what_is_where(cli, monkeypatch, tmp_path):
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
-    assert rankbench(monkeypatch, "doctor") == 0
-    told = capsys.readouterr().out
+    told = cli("doctor").out
     assert "fingerprint" in told and "blas" in told and str(tmp_path) in told
-    assert rankbench(monkeypatch, "data", "where") == 0
-    assert str(tmp_path) in capsys.readouterr().out
-    assert rankbench(monkeypatch, "data", "verify") == 0
-    assert "btl: generated, nothing to hash" in capsys.readouterr().out
+    assert str(tmp_path) in cli("data", "where").out
+    assert "btl: generated, nothing to hash" in cli("data", "verify").out
 
 
-def test_data_where_tells_the_files_of_one_data_set_or_how_to_get_them(monkeypatch, capsys, tmp_path):
+def test_data_where_tells_the_files_of_one_data_set_or_how_to_get_them(cli, monkeypatch, tmp_path):
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    assert rankbench(monkeypatch, "data", "where", "jester[parts=all]") == 0
-    places = [str(tmp_path / "jester"), str(tmp_path / "cache/data/jester")]
-    assert capsys.readouterr().out.splitlines() == [
-        *places,
-        "nothing there yet: rankbench data fetch jester[parts=all]",
-    ]
+    said = cli("data", "where", "jester[parts=all]").out
+    nothing = "nothing there yet: rankbench data fetch jester[parts=all]"
+    assert said == f"{tmp_path}/jester\n{tmp_path}/cache/data/jester\n{nothing}\n"
     (tmp_path / "jester").mkdir()
     (tmp_path / "jester/jester-data-1.csv").touch()
-    assert rankbench(monkeypatch, "data", "where", "jester") == 0
-    assert capsys.readouterr().out == f"{tmp_path}/jester/jester-data-1.csv\n"
-    assert rankbench(monkeypatch, "data", "where", "btl") == 0
-    assert capsys.readouterr().out == "btl has no files: generated\n"
+    assert cli("data", "where", "jester").out == f"{tmp_path}/jester/jester-data-1.csv\n"
+    assert cli("data", "where", "btl").out == "btl has no files: generated\n"
 
 
-def test_info_tells_the_settings_of_what_has_some_without_defaults(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "list", "csv:PATH") == 0
-    out = capsys.readouterr().out
+def test_info_tells_the_settings_of_what_has_some_without_defaults(cli):
+    out = cli("list", "csv:PATH").out
     assert "  path = (must be given)" in out and "  separator = auto" in out
 
 
 @pytest.mark.slow
-def test_every_command_shows_an_example_in_its_help(monkeypatch, capsys):
+def test_every_command_shows_an_example_in_its_help(cli):
     commands = ["run", "tune", "list", "status", "report", "table", "compare", "verify", "doctor", "data"]
     for words in ([name] for name in commands):
-        assert rankbench(monkeypatch, *words, "--help") == 0
-        assert "Example: rankbench" in capsys.readouterr().out
+        assert "Example: rankbench" in cli(*words, "--help").out
     for name in ("where", "fetch", "import", "verify"):
-        assert rankbench(monkeypatch, "data", name, "--help") == 0
-        assert "Example: rankbench data" in capsys.readouterr().out
+        assert "Example: rankbench data" in cli("data", name, "--help").out
 
 
 @pytest.mark.trust
@@ -687,17 +552,15 @@ def test_help_and_run_import_nothing_that_they_have_no_use_for(module, others):
 
 
 @pytest.mark.parametrize(("most", "noted"), [(4, False), (5, True)])
-def test_an_axis_of_more_threads_than_cores_is_noted(monkeypatch, capsys, tmp_path, most, noted):
+def test_an_axis_of_more_threads_than_cores_is_noted(cli, monkeypatch, tmp_path, most, noted):
     monkeypatch.setattr("psutil.cpu_count", lambda logical=True: 4)
     toml = tiny_toml(tmp_path, threads=f"[1, {most}]", repetitions="1", solvers='["global"]')
-    assert rankbench(monkeypatch, "run", toml, "--out", str(tmp_path / "o"), "--no-report") == 0
-    assert ("threads on 4 cores" in capsys.readouterr().out) is noted
+    assert ("threads on 4 cores" in cli("run", toml, "--out", tmp_path / "o", "--no-report").out) is noted
 
 
-def test_more_threads_than_cores_is_allowed_and_noted(monkeypatch, capsys, tmp_path):
+def test_more_threads_than_cores_is_allowed_and_noted(cli, tmp_path):
     arguments = ["run", tiny_toml(tmp_path), "--threads", "500", "-r", "1", "--out", str(tmp_path / "o"), "--no-report"]
-    assert rankbench(monkeypatch, *arguments, "-s", "global") == 0
-    assert "note: 500 threads on" in capsys.readouterr().out
+    assert "note: 500 threads on" in cli(*arguments, "-s", "global").out
 
 
 # ---- what is asked of stored results that do not have it ----
@@ -718,84 +581,76 @@ def nothing_good(tmp_path):
     [
         (("report", "tiny", "--to", "figures"), "no cell of tiny has ended well yet: rankbench run tiny --out "),
         (("report", "tiny", "--columns", "1", "--to", "figures"), "no cell of tiny has ended well yet: "),
+        (("table", "tiny", "--what", "trials"), "tiny has no trials: it tunes nothing"),
+        (("table", "tinny"), "did you mean 'tiny'?"),
         (("status", "tyni"), "unknown experiment in this folder of results: 'tyni'; did you mean 'tiny'?"),
         (("compare", "."), "'.' is a folder, not an experiment; a folder of results is given by --out"),
     ],
 )
-def test_results_that_lack_what_is_asked_for_are_one_line(monkeypatch, capsys, tmp_path, nothing_good, arguments, line):
+def test_results_that_lack_what_is_asked_for_are_one_line(cli, monkeypatch, tmp_path, nothing_good, arguments, line):
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, *arguments, "--out", nothing_good) == 2
-    said = capsys.readouterr().err
-    assert line in said and said.count("\n") == 1
+    assert line in cli.refuses(*arguments, "--out", nothing_good)
 
 
-def test_a_folder_in_place_of_a_name_is_told_as_one_where_nothing_is_stored(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "table", str(tmp_path), "--out", str(tmp_path / "none")) == 2
-    assert "is a folder, not an experiment; a folder of results is given by --out" in capsys.readouterr().err
-
-
-def test_a_figure_cannot_be_written_below_a_file(monkeypatch, capsys, tmp_path):
+def test_a_figure_cannot_be_written_below_a_file(cli, tmp_path):
     run = prepared(tmp_path / "out", TINY)
     run.open()
     for cell in run.plan.cells:
         run.keep(made_up(cell, 0.5), {})
     (tmp_path / "file").write_text("")
-    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "file"), "--out", str(tmp_path / "out")) == 2
-    assert f"cannot write to {tmp_path}/file: File exists" in capsys.readouterr().err
+    said = cli.refuses("report", "tiny", "--to", tmp_path / "file", "--out", tmp_path / "out")
+    assert f"cannot write to {tmp_path}/file: File exists" in said
 
 
-def test_without_dask_a_scheduler_is_refused_with_the_command_that_installs_it(monkeypatch, capsys, tmp_path):
+def test_without_dask_a_scheduler_is_refused_with_the_command_that_installs_it(cli, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "rankbench.execution.cluster.driver", None)
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q") == 2
-    assert "--scheduler needs Dask, which is not installed" in capsys.readouterr().err
+    said = cli.refuses("run", tiny_toml(tmp_path), "--scheduler", "tcp://127.0.0.1:1", "-q")
+    assert "--scheduler needs Dask, which is not installed" in said
 
 
-def test_what_needs_no_fetching_is_counted(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "data", "fetch", "low-rank[users=20,items=30,per_user=20]") == 0
-    assert capsys.readouterr().out.startswith("low-rank[users=20,items=30,per_user=20]: 400 rows, 20 users, 30 items; ")
+def test_what_needs_no_fetching_is_counted(cli):
+    assert cli("data", "fetch", "low-rank[users=20,items=30,per_user=20]").out.startswith(
+        "low-rank[users=20,items=30,per_user=20]: 400 rows, 20 users, 30 items; "
+    )
 
 
-def test_info_tells_of_data_with_its_argument_and_without(monkeypatch, capsys):
+def test_info_tells_of_data_with_its_argument_and_without(cli):
     for name, said in (("csv:gone.csv", "csv:gone.csv: A text file"), ("csv", "csv:PATH: A text file")):
-        assert rankbench(monkeypatch, "list", name) == 0
-        assert capsys.readouterr().out.startswith(said)
+        assert cli("list", name).out.startswith(said)
 
 
 # ---- what ends a command early ----
 
 
 @pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "stopped\n"), (SystemExit(3), 3, "")])
-def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(monkeypatch, capsys, raised, code, said):
+def test_an_interrupt_and_an_exit_of_somebody_elses_code_have_their_codes(cli, monkeypatch, raised, code, said):
     def app(*arguments, **options):
         raise raised
 
     monkeypatch.setattr("rankbench.cli.app._command", lambda: app)
-    assert rankbench(monkeypatch, "list") == code
-    assert capsys.readouterr().err.endswith(said)
+    assert cli("list", code=code).err.endswith(said)
 
 
 @pytest.mark.parametrize("verb", [("list",), ("data", "where"), ("run", "--seed", "1")])
-def test_an_interrupt_of_what_runs_nothing_is_told(monkeypatch, capsys, verb):
+def test_an_interrupt_of_what_runs_nothing_is_told(cli, monkeypatch, verb):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rankbench.cli.looking.show", interrupted)
     monkeypatch.setattr("rankbench.cli.data_verbs.show", interrupted)
     monkeypatch.setattr("rankbench.core.streams.checked_seed", interrupted)  # while options are read
-    assert rankbench(monkeypatch, *verb) == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "rankbench: stopped"
+    assert cli(*verb, code=130).err.splitlines()[-1] == "rankbench: stopped"
 
 
-def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(monkeypatch, capsys):
+def test_a_missing_module_is_an_error_of_the_program_where_there_is_fork(cli, monkeypatch):
     def app(*arguments, **options):
         raise ImportError("no module named nonsense")
 
     monkeypatch.setattr("rankbench.cli.app._command", lambda: app)
     with pytest.raises(ImportError, match="nonsense"):
-        rankbench(monkeypatch, "list")
+        cli("list")
     monkeypatch.delattr(os, "fork")
-    assert rankbench(monkeypatch, "list") == 1
-    assert "this system has no fork" in capsys.readouterr().err
+    assert "this system has no fork" in cli("list", code=1).err
 
 
 def test_without_a_scheduler_cells_run_on_this_machine():
@@ -803,7 +658,7 @@ def test_without_a_scheduler_cells_run_on_this_machine():
         assert workplace is None
 
 
-def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(monkeypatch, capsys, tmp_path):
+def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(cli, monkeypatch, tmp_path):
     first = tiny_toml(tmp_path)
     (tmp_path / "other.toml").write_text((tmp_path / "tiny.toml").read_text())
     execute = Session.execute
@@ -815,19 +670,17 @@ def test_an_error_of_rankbench_in_one_experiment_does_not_stop_the_others(monkey
 
     monkeypatch.setattr(Session, "execute", broken)
     out = str(tmp_path / "out")
-    assert rankbench(monkeypatch, "run", first, str(tmp_path / "other.toml"), "--out", out, "--no-report") == 1
-    told = capsys.readouterr()
+    told = cli("run", first, tmp_path / "other.toml", "--out", out, "--no-report", code=1)
     assert "tiny stopped: RuntimeError: a defect; all other experiments continue" in told.err
     assert list((tmp_path / "out" / "other" / "cells").glob("*.json"))
 
 
-def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(monkeypatch, capsys, tmp_path):
+def test_a_driver_that_joins_says_how_to_resume_when_it_is_stopped(cli, monkeypatch, tmp_path):
     def stopped(self, chosen):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Session, "run_each", stopped)
-    code = rankbench(monkeypatch, "run", tiny_toml(tmp_path), "--join", "--out", str(tmp_path / "out"))
-    assert (code, "--join" in capsys.readouterr().err) == (130, True)
+    assert "--join" in cli("run", tiny_toml(tmp_path), "--join", "--out", tmp_path / "out", code=130).err
 
 
 @pytest.mark.slow
@@ -845,40 +698,29 @@ def test_the_best_solver_is_named_for_no_experiment_whose_data_it_cannot_learn_f
     assert _using(unsuited) == "the best: frsvm[rank=2]"
 
 
-def test_what_is_skipped_is_said_with_the_command_that_gets_it(monkeypatch, capsys, tmp_path):
+def test_what_is_skipped_is_said_with_the_command_that_gets_it(cli, tmp_path):
     data = f"['{absent_data(tmp_path)}', 'low-rank[users=20,items=30,per_user=20]']"
-    assert rankbench(monkeypatch, "run", tiny_toml(tmp_path, data=data), "--dry-run", "--out", "out") == 0
-    printed = capsys.readouterr().out
+    printed = cli("run", tiny_toml(tmp_path, data=data), "--dry-run", "--out", "out").out
     assert printed.count("run  low-rank") == 4 and "skipped tiny: " in printed and "ask its owner" in printed
 
 
-def test_where_no_cell_can_run_that_is_said(monkeypatch, capsys, tmp_path):
+def test_where_no_cell_can_run_that_is_said(cli, tmp_path):
     toml = tiny_toml(tmp_path, data=f"['{absent_data(tmp_path)}']")
-    assert rankbench(monkeypatch, "run", toml, "--no-report", "--out", str(tmp_path / "out")) == 0
-    said = "".join(capsys.readouterr())
+    said = "".join(cli("run", toml, "--no-report", "--out", tmp_path / "out"))
     assert "tiny: no cell could be run" in said and "skipped tiny: " in said
 
 
-def test_an_export_tells_its_rows_and_hash(monkeypatch, capsys, tmp_path):
+def test_an_export_tells_its_rows_and_hash(cli, tmp_path):
     data = "low-rank[users=20,items=30,per_user=20]"
-    assert rankbench(monkeypatch, "data", "export", data, "n-per-user[n=8,least=5]", "--to", str(tmp_path / "cut")) == 0
-    said = capsys.readouterr().out
+    said = cli("data", "export", data, "n-per-user[n=8,least=5]", "--to", tmp_path / "cut").out
     assert said.startswith(f"{tmp_path / 'cut'}: ") and "train 160 rows" in said and "; hash " in said
 
 
-def test_files_with_other_bytes_than_the_published_ones_are_exit_code_1(monkeypatch, capsys, tmp_path):
+def test_files_with_other_bytes_than_the_published_ones_are_exit_code_1(cli, monkeypatch, tmp_path):
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
     with ZipFile(tmp_path / "ml-100k.zip", "w") as archive:
         archive.writestr("ml-100k/u.data", "1\t2\t3\t4\n")
-    assert rankbench(monkeypatch, "data", "verify", "ml-100k") == 1
-    assert "ml-100k.zip" in capsys.readouterr().out
-
-
-def test_a_folder_is_no_experiment_file(monkeypatch, capsys, tmp_path):
-    (tmp_path / "folder.toml").mkdir()
-    assert rankbench(monkeypatch, "run", str(tmp_path / "folder.toml")) == 2
-    said = capsys.readouterr().err
-    assert "folder.toml" in said and said.count("\n") == 1
+    assert "ml-100k.zip" in cli("data", "verify", "ml-100k", code=1).out
 
 
 def test_the_words_to_resume_begin_nothing_again(monkeypatch):
@@ -886,22 +728,21 @@ def test_the_words_to_resume_begin_nothing_again(monkeypatch):
     assert runs._without_rerun() == ["run", "tiny", "-q", "--rerun", "failed,disturbed"]
 
 
-def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_asked_for(monkeypatch, capsys, tmp_path):
+def test_a_leaderboard_shows_judges_proposals_and_another_one_where_they_are_asked_for(cli, tmp_path):
     rows = [("x", "a", "b"), ("y", "b", "a"), ("x", "a", "c"), ("y", "c", "a"), ("x", "b", "c"), ("y", "a", "c")]
     (tmp_path / "v.csv").write_text("judge,winner,loser\n" + "".join(f"{','.join(row)}\n" for row in rows))
     words = ("rank", str(tmp_path / "v.csv"), "--judges", "--next", "2", "--against", str(tmp_path / "v.csv"))
-    assert rankbench(monkeypatch, *words) == 0
-    shown = capsys.readouterr().out
+    shown = cli(*words).out
     assert "Kendall's tau between the two orders: 1.00." in shown
     assert all(f"{title}\n" in shown for title in ("Judges", "Comparisons to ask for next"))
     assert "Nothing else that could be asked" not in shown
 
 
-def test_comparisons_that_settle_nothing_are_not_proposed(monkeypatch, capsys, tmp_path):
+def test_comparisons_that_settle_nothing_are_not_proposed(cli, tmp_path):
     rows = [f"{judge},a,b\n" for judge in range(3000)] + [f"{judge},b,a\n" for judge in range(90)]
     (tmp_path / "v.csv").write_text("judge,winner,loser\n" + "".join(rows))
-    assert rankbench(monkeypatch, "rank", str(tmp_path / "v.csv"), "--next", "5") == 0
-    assert "Nothing else that could be asked would settle" in capsys.readouterr().out
+    shown = cli("rank", str(tmp_path / "v.csv"), "--next", "5").out
+    assert "Nothing else that could be asked would settle" in shown
 
 
 @pytest.mark.parametrize(
@@ -916,19 +757,17 @@ def test_comparisons_that_settle_nothing_are_not_proposed(monkeypatch, capsys, t
         (["--model", "pagerank", "--next", "3"], "pagerank has no errors to propose comparisons by"),
     ],
 )
-def test_what_a_leaderboard_cannot_show_is_refused_before_it_is_printed(monkeypatch, capsys, tmp_path, words, message):
+def test_what_a_leaderboard_cannot_show_is_refused_before_it_is_printed(cli, monkeypatch, tmp_path, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
     (tmp_path / "far.csv").write_text("winner,loser\nx,y\ny,x\n")
-    assert rankbench(monkeypatch, "rank", "v.csv", *words) == 2
-    out, said = capsys.readouterr()
-    assert out == "" and message in said and said.count("\n") == 1
+    assert message in cli.refuses("rank", "v.csv", *words)
 
 
-def test_many_comparisons_to_ask_for_are_announced(monkeypatch, capsys, tmp_path):
+def test_many_comparisons_to_ask_for_are_announced(cli, tmp_path):
     (tmp_path / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
-    assert rankbench(monkeypatch, "rank", str(tmp_path / "v.csv"), "--next", "1001") == 0
-    assert "computing 1,001 comparisons to ask for next, one after the other\n" == capsys.readouterr().err
+    said = cli("rank", tmp_path / "v.csv", "--next", "1001").err
+    assert "computing 1,001 comparisons to ask for next, one after the other\n" == said
 
 
 def test_basic_functions_that_nothing_has_are_refused(tmp_path):

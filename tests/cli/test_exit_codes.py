@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers import rankbench, tiny_toml, with_solver
+from helpers import tiny_toml, with_solver
 
 from rankbench.core.errors import Unfinished
 from rankbench.execution.run import Run
@@ -24,7 +24,7 @@ def table():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(cli, tmp_path, monkeypatch):
     """A folder with experiments, data and results, in which commands run."""
     tiny_toml(tmp_path, repetitions="1")
     (tmp_path / "bad").mkdir()
@@ -35,7 +35,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("u,a,2\nu,b,1\nv,a,1\n")
     (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "run", "tiny.toml", "--no-report", "-q") == 0
+    cli("run", "tiny.toml", "--no-report", "-q")
     return tmp_path
 
 
@@ -66,29 +66,28 @@ CASES = [
 
 
 @pytest.mark.parametrize(("command", "code", "words"), CASES, ids=[words for *_, words in CASES])
-def test_commands_end_with_the_codes_of_the_table(here, monkeypatch, command, code, words):
+def test_commands_end_with_the_codes_of_the_table(cli, here, command, code, words):
     assert table()[command][str(code)]
-    assert rankbench(monkeypatch, *words.split(" ")) == code
+    cli(*words.split(" "), code=code)
 
 
-def test_ctrl_c_is_130(here, monkeypatch):
+def test_ctrl_c_is_130(cli, here, monkeypatch):
     def stopped(*arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Run, "execute", stopped)
     assert table()["run"]["130"]
-    assert rankbench(monkeypatch, "run", "tiny.toml", "--no-report") == 130
+    cli("run", "tiny.toml", "--no-report", code=130)
 
 
 @pytest.mark.parametrize("names", [("tiny.toml",), ("tiny.toml", "other.toml")])
-def test_a_run_whose_workplace_is_lost_is_1_and_says_what_is_kept(here, monkeypatch, capsys, names):
+def test_a_run_whose_workplace_is_lost_is_1_and_says_what_is_kept(cli, here, monkeypatch, names):
     def lost(*arguments):
         raise Unfinished("everybody has left", remedy="call somebody")
 
     (here / "other.toml").write_text((here / "tiny.toml").read_text())
     monkeypatch.setattr(Run, "execute", lost)
-    assert rankbench(monkeypatch, "run", *names, "--no-report") == 1
-    first, second = capsys.readouterr().err.splitlines()
+    first, second = cli("run", *names, "--no-report", code=1).err.splitlines()
     assert first == "rankbench: everybody has left; call somebody"
     assert "stopped; finished cells kept: 2; resume with: rankbench run tiny.toml" in second
 

@@ -1,8 +1,6 @@
 """Results passed on: merge, archive and model on the command line, and archives in place of folders."""
 
-import csv
 import hashlib
-import io
 import json
 import shutil
 import subprocess
@@ -16,6 +14,7 @@ from helpers import (
     MACHINE,
     TINY,
     around,
+    csv_rows,
     made_up,
     prepared,
     ran,
@@ -65,21 +64,15 @@ def real(tmp_path_factory):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Runs a command in an empty folder; returns its exit code, its output and its errors."""
+def cli(cli, monkeypatch, tmp_path):
+    """The command line in an empty folder; its commands leave no temporary files."""
     place, temporary = tmp_path / "place", tmp_path / "temporary"
     place.mkdir()
     temporary.mkdir()
     monkeypatch.chdir(place)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-
-    def called(*words):
-        code = rankbench(monkeypatch, *map(str, words))
-        printed = capsys.readouterr()
-        assert not [path.name for path in temporary.iterdir() if not path.name.startswith("pymp-")]
-        return code, printed.out, printed.err
-
-    return called
+    yield cli
+    assert not [path.name for path in temporary.iterdir() if not path.name.startswith("pymp-")]
 
 
 # --- archive
@@ -87,18 +80,16 @@ def call(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.trust
 @pytest.mark.parametrize("options", [(), ("--csv",), ("--latex",)])
-def test_the_table_of_an_archive_has_the_same_bytes_as_the_folders(call, real, options):
-    code, folders, _ = call("table", "tiny", "--out", real / "results", *options)
-    assert code == 0
+def test_the_table_of_an_archive_has_the_same_bytes_as_the_folders(cli, real, options):
+    folders = cli("table", "tiny", "--out", real / "results", *options).out
     for words in (("tiny", "--out", real / "tiny.zip"), (real / "tiny.zip",)):
-        code, archives, said = call("table", *words, *options)
-        assert (code, archives) == (0, folders)
-        assert said == f"{real / 'tiny.zip'}: 4 of 4 results there\n"
+        said = cli("table", *words, *options)
+        assert said.out == folders and said.err == f"{real / 'tiny.zip'}: 4 of 4 results there\n"
 
 
-def test_the_same_run_gives_the_same_archive(call, real):
-    code, said, _ = call("archive", "tiny", "--to", "again.zip", "--out", real / "results")
-    assert code == 0 and said.startswith("again.zip: 4 of 4 results of tiny (quick profile, seed 0), ")
+def test_the_same_run_gives_the_same_archive(cli, real):
+    said = cli("archive", "tiny", "--to", "again.zip", "--out", real / "results").out
+    assert said.startswith("again.zip: 4 of 4 results of tiny (quick profile, seed 0), ")
     with open("again.zip", "rb") as again:
         assert again.read() == (real / "tiny.zip").read_bytes()
 
@@ -135,55 +126,54 @@ def test_what_an_archive_tells_without_rankbench(real):
     assert {one["data"] for one in splits} == {found.entries[0].cell.place.data.identity}
     assert versions[0]["fingerprint"] == found.results[0].machine.fingerprint
     assert settings["solvers"] == list(TINY.solvers) and settings["budget"]["steps"] == 3
-    assert "A tiny experiment" in page and len(list(csv.DictReader(io.StringIO(table)))) == 4
+    assert "A tiny experiment" in page and len(csv_rows(table)) == 4
 
 
-def test_own_files_are_named_by_hash_and_stay_at_home(call, tmp_path):
+def test_own_files_are_named_by_hash_and_stay_at_home(cli, tmp_path):
     solver = with_solver(tmp_path, "yield Step(ItemScores(np.arange(train.n_items, dtype=float)))")
     ran(tmp_path / "results", tiny(solvers=(solver,), repetitions=1))
-    assert call("archive", "tiny", "--out", tmp_path / "results", "--licence", "CC0")[0] == 0
+    cli("archive", "tiny", "--out", tmp_path / "results", "--licence", "CC0")
     with zipfile.ZipFile("tiny.zip") as archive:
         (source,) = json.loads(archive.read("sources.json"))
         assert not [name for name in archive.namelist() if name.endswith(".py")]
         assert '"license": "CC0"' in archive.read("ro-crate-metadata.json").decode()
     digest = hashlib.sha256((tmp_path / "mine.py").read_bytes()).hexdigest()[:16]
     assert source == {"name": "mine.py:Mine", "identity": f"sha256-{digest}.py:Mine"}
-    assert call("verify", "tiny.zip", "-q")[0] == 0
+    cli("verify", "tiny.zip", "-q")
     (tmp_path / "mine.py").write_text("raise SystemExit")  # another file in its place is not run
-    code, said, _ = call("verify", "tiny.zip", "-q")
-    assert code == 1 and "none with a result can be run again here" in said
+    said = cli("verify", "tiny.zip", "-q", code=1).out
+    assert "none with a result can be run again here" in said
 
 
-def test_every_verb_takes_an_archive(call, real):
+def test_every_verb_takes_an_archive(cli, real):
     path = real / "tiny.zip"
-    code, said, _ = call("verify", path, "--sample", 1, "-q")
-    assert code == 0 and said.endswith("\ntiny: 1 of 1 cells came out the same to the last byte\n")
-    assert call("verify", "tiny", "--out", path, "--sample", 1, "-q")[0] == 0
-    assert "2 of 2" not in call("status", path)[1] and "4 of 4 cells are stored" in call("status", "--out", path)[1]
-    code, said, _ = call("compare", path, path, "--fail-if-worse")
-    assert code == 0 and "equal within" in said
-    assert call("compare", path)[0] == 0
-    assert call("compare", path, real / "results")[0] == 0
-    assert call("report", path, "--to", "figures")[0] == 0
-    code, said, _ = call("report", "--out", path, "--to", "shown")
-    assert code == 0 and "shown/index.html" in said
+    said = cli("verify", path, "--sample", 1, "-q").out
+    assert said.endswith("\ntiny: 1 of 1 cells came out the same to the last byte\n")
+    cli("verify", "tiny", "--out", path, "--sample", 1, "-q")
+    assert "2 of 2" not in cli("status", path).out and "4 of 4 cells are stored" in cli("status", "--out", path).out
+    said = cli("compare", path, path, "--fail-if-worse").out
+    assert "equal within" in said
+    cli("compare", path)
+    cli("compare", path, real / "results")
+    cli("report", path, "--to", "figures")
+    said = cli("report", "--out", path, "--to", "shown").out
+    assert "shown/index.html" in said
     copy = shutil.copy(path, "copy.zip")
-    assert call("report", "--out", copy)[0] == 0 and (real / "results").is_dir()
+    cli("report", "--out", copy)
+    assert (real / "results").is_dir()
     with open("copy-report/tables/tiny.csv") as table:
         assert len(table.readlines()) == 5
 
 
-def test_a_run_does_not_write_into_an_archive(call, real, tmp_path):
-    code, _, said = call("run", tiny_toml(tmp_path), "--out", real / "tiny.zip", "-q")
-    assert code == 2 and said.count("\n") == 1
+def test_a_run_does_not_write_into_an_archive(cli, real, tmp_path):
+    cli.refuses("run", tiny_toml(tmp_path), "--out", real / "tiny.zip", "-q")
 
 
 @pytest.mark.parametrize("verb", ["table", "verify", "compare", "status", "report"])
-def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
+def test_a_damaged_archive_is_one_line(cli, real, tmp_path, verb):
     path = tmp_path / "bad.zip"
     path.write_bytes((real / "tiny.zip").read_bytes()[:-500])
-    code, out, said = call(verb, path)
-    assert (code, out, said.count("\n")) == (2, "", 1) and "bad.zip is damaged" in said
+    assert "bad.zip is damaged" in cli.refuses(verb, path)
 
 
 @pytest.mark.parametrize(
@@ -211,41 +201,40 @@ def test_a_damaged_archive_is_one_line(call, real, tmp_path, verb):
         (("compare", "{real}/results", "{real}/results", "-e", "other"), "no experiment in common"),
     ],
 )  # fmt: skip
-def test_wrong_use_is_one_line_and_writes_nothing(call, real, tmp_path, words, line):
-    code, _, said = call(*(word.format(real=real) for word in words))
-    assert code == 2 and line.format(real=real) in said
-    assert said.count("\n") == 1 and said.startswith("rankbench: ")
+def test_wrong_use_is_one_line_and_writes_nothing(cli, real, tmp_path, words, line):
+    said = cli.refuses(*(word.format(real=real) for word in words))
+    assert line.format(real=real) in said
     assert not list((tmp_path / "place").iterdir())
 
 
 @pytest.mark.trust
-def test_the_trials_of_a_tuned_experiment_are_in_its_archive(call, tmp_path):
+def test_the_trials_of_a_tuned_experiment_are_in_its_archive(cli, tmp_path):
     ran(tmp_path / "r", tuned(repetitions=1))
-    code, said, _ = call("archive", "tiny", "--out", tmp_path / "r")
-    assert code == 0 and said.startswith("tiny.zip: 8 of 8 results of tiny")
+    said = cli("archive", "tiny", "--out", tmp_path / "r").out
+    assert said.startswith("tiny.zip: 8 of 8 results of tiny")
     for options in ((), ("--what", "trials"), ("--what", "trials", "--csv")):
-        folders = call("table", "tiny", *options, "--out", tmp_path / "r")[1]
-        assert call("table", "tiny.zip", *options)[1] == folders != ""
+        folders = cli("table", "tiny", *options, "--out", tmp_path / "r").out
+        assert cli("table", "tiny.zip", *options).out == folders != ""
 
 
-def test_an_experiment_of_the_users_own_file_is_archived(call, tmp_path):
+def test_an_experiment_of_the_users_own_file_is_archived(cli, tmp_path):
     toml = tiny_toml(tmp_path)
-    assert call("run", toml, "--out", tmp_path / "r", "-q", "--no-report")[0] == 0
-    _, said, _ = call("archive", toml, "--out", tmp_path / "r", "--to", "own.zip")
+    cli("run", toml, "--out", tmp_path / "r", "-q", "--no-report")
+    said = cli("archive", toml, "--out", tmp_path / "r", "--to", "own.zip").out
     assert said.startswith("own.zip: 4 of 4 results of tiny")
-    assert call("table", "own.zip", "--csv")[1] == call("table", toml, "--csv", "--out", tmp_path / "r")[1] != ""
+    assert cli("table", "own.zip", "--csv").out == cli("table", toml, "--csv", "--out", tmp_path / "r").out != ""
 
 
-def test_a_run_without_a_result_has_no_archive(call, tmp_path):
+def test_a_run_without_a_result_has_no_archive(cli, tmp_path):
     prepared(tmp_path / "r", TINY).open()
-    code, _, said = call("archive", "tiny", "--out", tmp_path / "r")
-    assert (code, said) == (2, "rankbench: no cell of tiny has a result yet: rankbench run tiny\n")
+    said = cli.refuses("archive", "tiny", "--out", tmp_path / "r")
+    assert said == "rankbench: no cell of tiny has a result yet: rankbench run tiny\n"
 
 
-def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(call, tmp_path):
+def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(cli, tmp_path):
     (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(12) for j in range(20)))
     kept(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'r.csv'}",)))
-    assert call("archive", "tiny", "--out", tmp_path / "r")[0] == 0
+    cli("archive", "tiny", "--out", tmp_path / "r")
     with zipfile.ZipFile("tiny.zip") as archive:
         graph = json.loads(archive.read("ro-crate-metadata.json"))["@graph"]
     (data,) = (node for node in graph if node["@id"] == "#data-1")
@@ -253,114 +242,110 @@ def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(call, tmp_path):
     assert data["identifier"].startswith("csv:sha256-")
 
 
-def test_an_unfinished_run_says_how_much_is_there(call, tmp_path):
+def test_an_unfinished_run_says_how_much_is_there(cli, tmp_path):
     kept(tmp_path / "r")
     sorted((tmp_path / "r" / "tiny" / "cells").glob("*.json"))[0].unlink()
-    assert "3 of 4 results" in call("archive", "tiny", "--out", tmp_path / "r")[1]
-    assert call("table", "tiny.zip")[2] == "tiny.zip: 3 of 4 results there\n"
+    assert "3 of 4 results" in cli("archive", "tiny", "--out", tmp_path / "r").out
+    assert cli("table", "tiny.zip").err == "tiny.zip: 3 of 4 results there\n"
 
 
 # --- merge
 
 
-def test_two_machines_are_merged_and_shown(call, tmp_path):
+def test_two_machines_are_merged_and_shown(cli, tmp_path):
     kept(tmp_path / "a", selection=Selection(repetitions=1))
     kept(tmp_path / "b", machine=OTHER)
-    code, said, _ = call("merge", tmp_path / "a", tmp_path / "b", "--out", "all", "--dry-run")
-    assert code == 0 and "4 results would be added, 2 measurements would be kept beside" in said and "dry run" in said
-    assert call("status", "--out", "all")[0] == 2  # nothing was written
-    code, said, _ = call("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
-    assert code == 0
+    said = cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all", "--dry-run").out
+    assert "4 results would be added, 2 measurements would be kept beside" in said and "dry run" in said
+    cli("status", "--out", "all", code=2)  # nothing was written
+    said = cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all").out
     assert said.splitlines() == [
         "tiny: 4 results added, 2 measurements kept beside those of other machines or times, 0 there already",
         "all: 0 conflicts, 0 files left out",
     ]
-    _, listed, _ = call("status", "--out", "all")
+    listed = cli("status", "--out", "all").out
     assert (
         f"{OTHER.cpu}, 2 cores, Python 3.12.0 (machine {OTHER.fingerprint}, commit def4567890ab): 2 results" in listed
     )
-    _, table, _ = call("table", "tiny", "--out", "all")
+    table = cli("table", "tiny", "--out", "all").out
     note = next(line for line in table.splitlines() if line.startswith("Times are those of machine"))
     assert (
         MACHINE.fingerprint in note and f"2 more measurements of these cells, from machine {OTHER.fingerprint}" in note
     )
-    _, rows, _ = call("table", "tiny", "--csv", "--out", "all")
-    assert {row["seconds"] for row in csv.DictReader(io.StringIO(rows))} == {""}  # of two machines there is no mean
+    rows = cli("table", "tiny", "--csv", "--out", "all").out
+    assert {row["seconds"] for row in csv_rows(rows)} == {""}  # of two machines there is no mean
 
 
-def test_results_that_give_way_to_better_ones_are_counted(call, tmp_path):
+def test_results_that_give_way_to_better_ones_are_counted(cli, tmp_path):
     bad = {"status": "timeout", "reason": "10 s", "curve": (), "counted": ()}
     kept(tmp_path / "a", arrays=lambda cell, value: {}, **bad)
     kept(tmp_path / "b")
     for more, added, are in ((("--dry-run",), "would be added", "would be "), ((), "added", "are ")):
-        _, said, _ = call("merge", tmp_path / "b", "--out", tmp_path / "a", *more)
+        said = cli("merge", tmp_path / "b", "--out", tmp_path / "a", *more).out
         assert said.splitlines()[0] == (
             f"tiny: 4 results {added}, 4 of them in place of results that did not end well, which {are}kept beside, "
             "0 there already"
         )
 
 
-def test_one_machines_times_can_be_shown(call, tmp_path):
+def test_one_machines_times_can_be_shown(cli, tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "b", machine=OTHER, wall=9.0, peak_mb=77.0)
-    call("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
+    cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
     for asked, memory in (
         (OTHER.fingerprint[:6], "77.0"),
         ("def4", "77.0"),
         (MACHINE.fingerprint, "50.0"),
         ("abc123", "50.0"),
     ):
-        _, rows, _ = call("table", "tiny", "--csv", "--machine", asked, "--out", "all")
-        found = list(csv.DictReader(io.StringIO(rows)))
+        rows = cli("table", "tiny", "--csv", "--machine", asked, "--out", "all").out
+        found = csv_rows(rows)
         assert {row["peak_mb"] for row in found} == {memory} and all(row["low"] for row in found)
 
 
-def test_a_conflict_is_shown_and_the_exit_code_says_so(call, tmp_path):
+def test_a_conflict_is_shown_and_the_exit_code_says_so(cli, tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "b", value=0.6)
     before = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*.json") if "cells" in str(path)}
-    code, said, _ = call("merge", tmp_path / "b", "--out", tmp_path / "a")
-    assert code == 1 and f"ndcg@5 is 0.5 in {tmp_path / 'a'}, 0.6 in {tmp_path / 'b'}" in said
+    said = cli("merge", tmp_path / "b", "--out", tmp_path / "a", code=1).out
+    assert f"ndcg@5 is 0.5 in {tmp_path / 'a'}, 0.6 in {tmp_path / 'b'}" in said
     assert said.splitlines()[-1].endswith(": 4 conflicts, 0 files left out")
     assert {path: path.read_bytes() for path in before} == before
     (tmp_path / "b" / "tiny" / "cells" / "x-0.json").write_text("{")
-    code, _, said = call("merge", tmp_path / "b", "--out", "new")
-    assert code == 1 and "x-0.json cannot be read" in said and said.count("\n") == 1
+    said = cli("merge", tmp_path / "b", "--out", "new", code=1).err
+    assert "x-0.json cannot be read" in said and said.count("\n") == 1
 
 
-def test_an_archive_is_merged_like_a_folder(call, real):
-    assert call("merge", real / "tiny.zip", "--out", "all")[0] == 0
-    code, said, _ = call("merge", real / "results", "--out", "all")
-    assert code == 0 and "0 results added, 4 there already" in said
+def test_an_archive_is_merged_like_a_folder(cli, real):
+    cli("merge", real / "tiny.zip", "--out", "all")
+    said = cli("merge", real / "results", "--out", "all").out
+    assert "0 results added, 4 there already" in said
 
 
 # --- compare
 
 
-def test_each_later_one_is_compared_with_the_first(call, tmp_path):
+def test_each_later_one_is_compared_with_the_first(cli, tmp_path):
     for name, value in (("a", 0.5), ("b", 0.6), ("c", 0.4)):
         kept(tmp_path / name, value=value)
     words = [tmp_path / name for name in "abc"]
-    code, said, _ = call("compare", *words, "--csv")
-    rows = list(csv.DictReader(io.StringIO(said)))
-    assert code == 0 and len(rows) == 2 * 2 * 2
+    rows = csv_rows(cli("compare", *words, "--csv").out)
+    assert len(rows) == 2 * 2 * 2
     assert {row["first"].rpartition(" in ")[2] for row in rows} == {str(words[0])}
     found = {(row["second"].rpartition("/")[2], row["verdict"]) for row in rows if row["metric"] == "ndcg@5"}
     assert found == {("b", "better"), ("c", "worse")}
-    assert call("compare", *words, "--fail-if-worse")[0] == 1
-    assert call("compare", *words, "-e", "tiny")[0] == 0
+    cli("compare", *words, "--fail-if-worse", code=1)
+    cli("compare", *words, "-e", "tiny")
 
 
-def test_two_commits_in_one_folder_are_compared(call, tmp_path):
+def test_two_commits_in_one_folder_are_compared(cli, tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "b", machine=OTHER, curve=made_up(prepared(tmp_path / "x", TINY).plan.cells[0], 0.5).curve)
-    call("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
-    code, said, _ = call("compare", "abc123", "def456", "--out", "all")
-    assert code == 0 and "equal within" in said and "in def456: 0.5000" in said
-    code, _, said = call("compare", "abc123", "0000000", "--out", "all")
-    assert (
-        code == 2 and f"there are results of {MACHINE.fingerprint}, abc123, {OTHER.fingerprint}, def4567890ab" in said
-    )
+    cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
+    said = cli("compare", "abc123", "def456", "--out", "all").out
+    assert "equal within" in said and "in def456: 0.5000" in said
+    said = cli.refuses("compare", "abc123", "0000000", "--out", "all")
+    assert f"there are results of {MACHINE.fingerprint}, abc123, {OTHER.fingerprint}, def4567890ab" in said
 
 
 def test_a_name_that_git_knows_becomes_its_commit(monkeypatch, tmp_path):
@@ -380,19 +365,19 @@ def of_one_user(cell, value):
 @pytest.mark.parametrize("arrays", [around, of_one_user])
 @pytest.mark.parametrize("repetitions", [1, 2])
 @pytest.mark.parametrize("other", [0.5, 0.6])
-def test_one_repetition_one_user_and_identical_values_have_a_p_value(call, tmp_path, arrays, repetitions, other):
+def test_one_repetition_one_user_and_identical_values_have_a_p_value(cli, tmp_path, arrays, repetitions, other):
     for name, value in (("a", 0.5), ("b", other)):
         counted = (Counted(20 if arrays is around else 1, 0),) * 2
         kept(tmp_path / name, tiny(repetitions=repetitions), value, arrays=arrays, counted=counted)
-    code, said, _ = call("compare", tmp_path / "a", tmp_path / "b", "--csv")
-    rows = list(csv.DictReader(io.StringIO(said)))
-    assert code == 0 and len(rows) == 4 and "nan" not in said
+    said = cli("compare", tmp_path / "a", tmp_path / "b", "--csv").out
+    rows = csv_rows(said)
+    assert len(rows) == 4 and "nan" not in said
     alike = other == 0.5
     assert all((row["p"] == "1.0") == (alike or arrays is of_one_user) for row in rows)
     assert {row["verdict"] for row in rows} <= ({"equal", "open"} if alike else {"better", "worse", "equal", "open"})
 
 
-def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_path):
+def test_sets_without_a_common_split_or_the_same_users_are_refused(cli, tmp_path):
     kept(tmp_path / "a")
     kept(tmp_path / "seed", selection=Selection(seed=1))
     fewer = (Counted(19, 0), Counted(19, 0))
@@ -407,50 +392,50 @@ def test_sets_without_a_common_split_or_the_same_users_are_refused(call, tmp_pat
         run.keep(made_up(cell, 0.5), around(cell, 0.5))
     for name, line in (("seed", "no split in common"), ("users", "values of 19 and 20 users"),
                        ("rows", "no split of tiny in common")):  # fmt: skip
-        code, _, said = call("compare", tmp_path / "a", tmp_path / name)
-        assert (code, said.count("\n")) == (2, 1) and (line in said or "values of 19 users" in said), said
+        said = cli.refuses("compare", tmp_path / "a", tmp_path / name)
+        assert line in said or "values of 19 users" in said, said
 
 
 # --- model
 
 
-def test_a_model_is_made_again_bit_for_bit_with_ids(call, real, tmp_path):
+def test_a_model_is_made_again_bit_for_bit_with_ids(cli, real, tmp_path):
     found = study(ResultsFolder(real / "results", silent), "tiny")
     for number, entry in enumerate(found.entries):
-        code, said, _ = call("model", entry.cell.key[: 8 + number], "--out", real / "results", "--to", f"{number}.npz")
-        assert code == 0 and f"SHA-256 {entry.result.model[:12]}, as stored" in said
+        said = cli("model", entry.cell.key[: 8 + number], "--out", real / "results", "--to", f"{number}.npz").out
+        assert f"SHA-256 {entry.result.model[:12]}, as stored" in said
         assert "numbered from 0" in said  # generated data has no ids
         assert type(models.load(f"{number}.npz")).__name__ in models.MODELS
 
 
-def test_the_best_solver_of_an_experiment_or_archive(call, real):
+def test_the_best_solver_of_an_experiment_or_archive(cli, real):
     found = study(ResultsFolder(real / "results", silent), "tiny")
-    code, said, _ = call("model", "tiny", "--best", "--out", real / "results")
+    said = cli("model", "tiny", "--best", "--out", real / "results").out
     means = {}
     for entry in found.entries:
         means.setdefault(entry.cell.solver.written, []).append(entry.result.value("pairwise-error"))
     best = min(means, key=lambda name: np.mean(means[name]))  # a lower error is better
-    assert code == 0 and f"· {best} · repetition 0" in said
-    code, said, _ = call("model", real / "tiny.zip", "--best", "--metric", "ndcg@5", "-s", "global", "--to", "g.npz")
-    assert code == 0 and "global[lam=10] · repetition 0" in said
+    assert f"· {best} · repetition 0" in said
+    said = cli("model", real / "tiny.zip", "--best", "--metric", "ndcg@5", "-s", "global", "--to", "g.npz").out
+    assert "global[lam=10] · repetition 0" in said
 
 
-def test_several_data_sets_need_a_choice(call, tmp_path):
+def test_several_data_sets_need_a_choice(cli, tmp_path):
     kept(tmp_path / "a", tiny(data=(*TINY.data, "low-rank[users=24,items=30,per_user=20]")))
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 2 and "choose one with -d" in said and "users=24" in said
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "-d", TINY.data[0])
-    assert code == 2 and "is not the stored one" in said  # the results are made up, and have no hash
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
+    assert "choose one with -d" in said and "users=24" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a", "-d", TINY.data[0])
+    assert "is not the stored one" in said  # the results are made up, and have no hash
 
 
-def test_several_splits_need_a_choice(call, tmp_path):
+def test_several_splits_need_a_choice(cli, tmp_path):
     kept(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 2 and "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
-    assert code == 2 and "is not the stored one" in said  # the results are made up, and have no hash
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entires")
-    assert code == 2 and "unknown split of tiny 'entires'" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
+    assert "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
+    assert "is not the stored one" in said  # the results are made up, and have no hash
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entires")
+    assert "unknown split of tiny 'entires'" in said
 
 
 def test_an_ambiguous_key_lists_the_cells(tmp_path):
@@ -473,38 +458,38 @@ def changed(out, **changes):
     return stored.key
 
 
-def test_another_model_is_not_written_unless_asked_for(call, real, tmp_path):
+def test_another_model_is_not_written_unless_asked_for(cli, real, tmp_path):
     shutil.copytree(real / "results", tmp_path / "r")
     key = changed(tmp_path / "r", model="0" * 64)
-    code, _, said = call("model", key, "--out", tmp_path / "r", "--to", "m.npz")
-    assert code == 2 and "it has other bytes on the same kernels, libraries and processor; nothing was written" in said
+    said = cli.refuses("model", key, "--out", tmp_path / "r", "--to", "m.npz")
+    assert "it has other bytes on the same kernels, libraries and processor; nothing was written" in said
     assert not list((tmp_path / "place").iterdir())
-    code, said, _ = call("model", key, "--out", tmp_path / "r", "--to", "m.npz", "--anyway")
-    assert code == 0 and "not the stored model" in said and models.load("m.npz")
+    said = cli("model", key, "--out", tmp_path / "r", "--to", "m.npz", "--anyway").out
+    assert "not the stored model" in said and models.load("m.npz")
     machine = study(ResultsFolder(tmp_path / "r", silent), "tiny").results[0].machine
     changed(tmp_path / "r", machine=replace(machine, cpu="an older one"))
-    code, _, said = call("model", key, "--out", tmp_path / "r")
-    assert code == 2 and "it has other bytes: processor an older one then, " in said
+    said = cli.refuses("model", key, "--out", tmp_path / "r")
+    assert "it has other bytes: processor an older one then, " in said
     changed(tmp_path / "r", model="")
-    assert "older than hashes of models" in call("model", key, "--out", tmp_path / "r")[2]
+    assert "older than hashes of models" in cli.refuses("model", key, "--out", tmp_path / "r")
     changed(tmp_path / "r", status="timeout", reason="slow")
-    assert "ended as timeout: only a cell that ended well has a model" in call("model", key, "--out", tmp_path / "r")[2]
+    assert "ended as timeout: only a cell that ended well has a model" in cli.refuses("model", key, "--out", tmp_path / "r")
 
 
-def test_racing_threads_are_named(call, tmp_path):
+def test_racing_threads_are_named(cli, tmp_path):
     ran(tmp_path / "r", tiny(solvers=("sgd[rank=2,schedule=hogwild]",), repetitions=1), Selection(threads=2))
     changed(tmp_path / "r", model="0" * 64)
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "r")
-    assert code == 2 and "its threads race, so each training gives another model" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "r")
+    assert "its threads race, so each training gives another model" in said
 
 
-def test_a_budget_in_seconds_is_made_again_by_its_steps(call, tmp_path):
+def test_a_budget_in_seconds_is_made_again_by_its_steps(cli, tmp_path):
     ran(tmp_path / "r", tiny(solvers=("sgd[rank=2]",), repetitions=1, budget=Budget(seconds=0.02)))
-    code, said, _ = call("model", "tiny", "--best", "--out", tmp_path / "r")
-    assert code == 0 and "as stored" in said
+    said = cli("model", "tiny", "--best", "--out", tmp_path / "r").out
+    assert "as stored" in said
 
 
-def test_a_model_of_the_users_own_cannot_be_saved(call, tmp_path):
+def test_a_model_of_the_users_own_cannot_be_saved(cli, tmp_path):
     solver = with_solver(
         tmp_path,
         "class Plain:",
@@ -513,41 +498,40 @@ def test_a_model_of_the_users_own_cannot_be_saved(call, tmp_path):
         "yield Step(Plain())",
     )
     ran(tmp_path / "r", tiny(solvers=(solver,), repetitions=1))
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "r")
-    assert code == 2 and "makes a Plain, which no file of rankbench holds" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "r")
+    assert "makes a Plain, which no file of rankbench holds" in said
 
 
-def test_a_users_own_ids_come_along(call, tmp_path):
+def test_a_users_own_ids_come_along(cli, tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"u{user},{1000 + item},{rng.integers(1, 6)}" for user in range(12) for item in rng.permutation(25)[:20]]
     (tmp_path / "own.csv").write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     ran(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'own.csv'}",), repetitions=1))
-    code, said, _ = call("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "m.npz")
-    assert code == 0 and "with the data's own ids" in said
+    said = cli("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "m.npz").out
+    assert "with the data's own ids" in said
     model = fitted.load("m.npz")
     assert set(model.user_ids) == {f"u{user}" for user in range(12)} and "1004" in model.item_ids
     scores = model.score_ids(["u3", "u0"], ["1004", "1010"])
     numbers = [[list(model.user_ids).index(name) for name in ("u3", "u0")],
                [list(model.item_ids).index(name) for name in ("1004", "1010")]]  # fmt: skip
     assert scores.tobytes() == model.score(*map(np.array, numbers)).tobytes()
-    again = call("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "n.npz")
-    assert again[0] == 0
+    cli("model", "tiny", "--best", "--out", tmp_path / "r", "--to", "n.npz")
     with open("m.npz", "rb") as one, open("n.npz", "rb") as other:
         assert one.read() == other.read()
 
 
-def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(call, real, tmp_path):
+def test_a_model_is_never_written_over_another_file_or_where_nothing_can_be(cli, real, tmp_path):
     entry = study(ResultsFolder(real / "results", silent), "tiny").entries[0]
     (tmp_path / "there.npz").write_text("mine")
     asked = ("model", entry.cell.key, "--out", real / "results", "--to")
-    code, _, said = call(*asked, tmp_path / "there.npz")
-    assert (code, "there.npz exists already: choose another file with --to, or remove it first" in said) == (2, True)
+    said = cli.refuses(*asked, tmp_path / "there.npz")
+    assert "there.npz exists already: choose another file with --to, or remove it first" in said
     assert (tmp_path / "there.npz").read_text() == "mine"
-    code, _, said = call(*asked, tmp_path / "nowhere" / "model.npz")
-    assert (code, "model.npz: No such file or directory; choose another file with --to" in said) == (2, True)
+    said = cli.refuses(*asked, tmp_path / "nowhere" / "model.npz")
+    assert "model.npz: No such file or directory; choose another file with --to" in said
 
 
-def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(call, real, tmp_path, monkeypatch):
+def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(cli, real, tmp_path, monkeypatch):
     out = shutil.copytree(real / "results", tmp_path / "copy")
     entry = study(ResultsFolder(out, silent), "tiny").entries[0]
     split = Materials.split
@@ -557,15 +541,15 @@ def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(c
 
     with monkeypatch.context() as patch:
         patch.setattr(Materials, "split", other)
-        code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
-    assert code == 2 and "the data at hand gives another split of " in said
+        said = cli.refuses("model", entry.cell.key, "--out", out, "--to", "model.npz")
+    assert "the data at hand gives another split of " in said
     path = ResultsFolder(out, silent).store("tiny").path(entry.cell)
     path.write_text("{")
-    code, _, said = call("model", entry.cell.key, "--out", out, "--to", "model.npz")
-    assert code == 2 and f"{path} cannot be read: " in said
+    said = cli.refuses("model", entry.cell.key, "--out", out, "--to", "model.npz")
+    assert f"{path} cannot be read: " in said
 
 
-def test_the_best_of_cells_none_of_which_ended_well_is_none(call, tmp_path):
+def test_the_best_of_cells_none_of_which_ended_well_is_none(cli, tmp_path):
     kept(tmp_path / "a", arrays=lambda cell, value: {}, status="failed", reason="broken", curve=())
-    code, _, said = call("model", "tiny", "--best", "--out", tmp_path / "a")
-    assert code == 2 and "no cell that was asked for has ended well with a value of pairwise-error" in said
+    said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
+    assert "no cell that was asked for has ended well with a value of pairwise-error" in said

@@ -6,7 +6,6 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
-from helpers import rankbench
 
 from rankbench import __version__, experiments
 from rankbench.cli import completion, looking
@@ -25,12 +24,11 @@ def asking(shell, line):
     return {**asked, "_RANKBENCH_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
 
 
-def offered(monkeypatch, capsys, shell, line):
+def offered(cli, monkeypatch, shell, line):
     """The lines that a shell is told."""
     for name, value in asking(shell, line).items():
         monkeypatch.setenv(name, value)
-    assert rankbench(monkeypatch) == 0
-    return capsys.readouterr().out.split()
+    return cli().out.split()
 
 
 @pytest.mark.slow
@@ -62,8 +60,8 @@ def test_stored_experiments_are_those_of_the_folder_of_results(monkeypatch, tmp_
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_gets_the_names_that_go_on(monkeypatch, capsys, shell):
-    words = offered(monkeypatch, capsys, shell, "rankbench run -s ranksvm-j")
+def test_each_shell_gets_the_names_that_go_on(cli, monkeypatch, shell):
+    words = offered(cli, monkeypatch, shell, "rankbench run -s ranksvm-j")
     assert [word for word in words if "ranksvm-joint" in word] == [word for word in words if "svm" in word] != []
     assert "sgd" not in "".join(words)
 
@@ -84,15 +82,15 @@ def test_each_shell_gets_the_names_that_go_on(monkeypatch, capsys, shell):
         ("rankbench table mi", "mine"),
     ],
 )
-def test_names_are_offered_where_they_belong(monkeypatch, capsys, tmp_path, line, name):
+def test_names_are_offered_where_they_belong(cli, monkeypatch, tmp_path, line, name):
     (tmp_path / "results" / "mine" / "cells").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert offered(monkeypatch, capsys, "bash", line) == [name]
+    assert offered(cli, monkeypatch, "bash", line) == [name]
 
 
-def test_what_is_no_name_is_left_to_the_shell(monkeypatch, capsys):
-    assert offered(monkeypatch, capsys, "bash", "rankbench run my/exp") == []
-    assert offered(monkeypatch, capsys, "zsh", "rankbench run my/exp") == ["_files"]
+def test_what_is_no_name_is_left_to_the_shell(cli, monkeypatch):
+    assert offered(cli, monkeypatch, "bash", "rankbench run my/exp") == []
+    assert offered(cli, monkeypatch, "zsh", "rankbench run my/exp") == ["_files"]
 
 
 @pytest.mark.slow
@@ -107,9 +105,8 @@ def test_a_completion_imports_nothing_that_takes_time():
     assert "rankbench.core.contract" not in done.stderr
 
 
-def test_the_version_is_one_line(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "--version") == 0
-    assert capsys.readouterr().out == f"rankbench {__version__}\n"
+def test_the_version_is_one_line(cli):
+    assert cli("--version").out == f"rankbench {__version__}\n"
 
 
 def test_the_parts_of_a_table_are_completed():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import TINY, made_up, prepared, ran, rankbench, tiny, tiny_toml, tuned, with_solver
+from helpers import TINY, made_up, prepared, ran, tiny, tiny_toml, tuned, with_solver
 
 import rankbench as package
 from rankbench.core.errors import UserError
@@ -126,19 +126,17 @@ def test_trials_with_patience_all_begin_at_the_usual_start(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_the_command_line_and_from_python(tmp_path, monkeypatch, capsys):
+def test_from_the_command_line_and_from_python(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("tune", "sgd[rank=2]", "-d", TINY.data[0], "--space", "lam=1|10", "--trials", "2", "--steps", "30")
-    assert rankbench(monkeypatch, *words, "--patience", "2", "-q") == 0
-    assert "steps=" in capsys.readouterr().out
+    assert "steps=" in cli(*words, "--patience", "2", "-q").out
     found = package.tune("sgd[rank=2]", TINY.data[0], {"lam": [1.0, 10.0]}, trials=2, steps=30, patience=2, out="other")
     (entry,) = found.study.entries
     assert entry.cell.budget.patience is None and entry.cell.budget.steps <= 30
     path = tiny_toml(
         tmp_path, budget="{steps = 3, patience = 0}", tune="{space = {global = {lam = [1, 2]}}, trials = 2}"
     )
-    assert rankbench(monkeypatch, "run", path, "-q") == 2
-    assert "patience=0 is out of range: must be at least 1" in capsys.readouterr().err
+    assert "patience=0 is out of range: must be at least 1" in cli.refuses("run", path, "-q")
 
 
 def test_alone_takes_the_budget():

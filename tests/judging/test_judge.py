@@ -10,7 +10,6 @@ import pytest
 from asked_tools import ranx, scikit_learn, trec_eval_c
 from data.sources.at_hand import needs
 from drawn_runs import drawn
-from helpers import rankbench as command
 
 import rankbench
 from rankbench.core.errors import UserError
@@ -159,7 +158,7 @@ def test_weights_of_users_give_the_tools_mean():
 
 
 @pytest.mark.slow
-def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, monkeypatch, capsys):
+def test_judged_runs_are_stored_shown_compared_archived_and_verified(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     truth = frames(8, users=80)[1]
     truth.to_csv("test.csv", index=False)
@@ -167,10 +166,7 @@ def test_judged_runs_are_stored_shown_compared_archived_and_verified(tmp_path, m
         better(truth, noise).to_csv(f"{name}.csv", index=False)
 
     def said(*words, code=0):
-        capsys.readouterr()
-        found, (out, err) = command(monkeypatch, *words), capsys.readouterr()
-        assert found == code, err
-        return out + err
+        return "".join(cli(*words, code=code))
 
     told = said("judge", "good.csv", "bad.csv", "--truth", "test.csv", "--metric", "ndcg@5", "--metric", "map")
     assert "good has the best ndcg@5" in told and "| run | ndcg@5 |" in told and "better than all others" in told
@@ -370,16 +366,14 @@ def test_users_met_in_a_later_run_alone_count_where_the_tool_counts_them():
     assert found.results().value.tolist() == [1.0, 0.5]
 
 
-def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(tmp_path, monkeypatch, capsys):
+def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     truth = frames(8, users=20)[1]
     truth.to_csv("test.csv", index=False)
     for name in ("one", "other"):
         better(truth, 1).to_csv(f"{name}.csv", index=False)
     words = ("--truth", "test.csv", "--metric", "map", "--no-report")
-    assert command(monkeypatch, "judge", "one.csv", *words) == 0
-    alone = capsys.readouterr().out
+    alone = cli("judge", "one.csv", *words).out
     assert "; there is no other run to compare it with." in alone
     assert "every number: rankbench table judge-test --csv" in alone and "rankbench compare" not in alone
-    assert command(monkeypatch, "judge", "one.csv", "other.csv", *words) == 0
-    assert "all pairs: rankbench compare judge-test; every number: " in capsys.readouterr().out
+    assert "all pairs: rankbench compare judge-test; every number: " in cli("judge", "one.csv", "other.csv", *words).out

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import rankbench
 from house.test_docs import DOCS, blocks
 
 from rankbench.core.errors import UserError
@@ -91,7 +90,7 @@ def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys):
+def test_an_experiment_measures_and_reports_by_it(cli, tmp_path, monkeypatch):
     (tmp_path / "first.py").write_text(FIRST)
     (tmp_path / "mine.toml").write_text(
         'title = "Mine"\npaper = "none"\nabout = "A metric of my own."\n'
@@ -100,18 +99,14 @@ def test_an_experiment_measures_and_reports_by_it(tmp_path, monkeypatch, capsys)
         'metrics = ["first.py:First[places=2]", "pairwise-error"]\n\n[budget]\nsteps = 2\n'
     )
     monkeypatch.chdir(tmp_path)
-    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 0
-    assert "| First |" in capsys.readouterr().out
+    assert "| First |" in cli("run", "mine.toml", "-q").out
     assert "first.py:First[places=2]" in (tmp_path / "results/report/index.html").read_text()
     assert "held-out items by score" in (tmp_path / "results/report/index.html").read_text()
-    assert rankbench(monkeypatch, "list", "first.py:First") == 0
-    assert "higher is better" in capsys.readouterr().out
+    assert "higher is better" in cli("list", "first.py:First").out
     shutil.move("first.py", "second.py")
-    assert rankbench(monkeypatch, "table", "mine") == 0  # what was measured is known without the file
-    shown = capsys.readouterr().out
+    shown = cli("table", "mine").out
     assert "first.py:First[places=2]" in shown and "held-out items by score" in shown
-    assert rankbench(monkeypatch, "run", "mine.toml", "-q") == 2
-    assert "no file 'first.py' to take the metric 'First' from" in capsys.readouterr().err
+    assert "no file 'first.py' to take the metric 'First' from" in cli.refuses("run", "mine.toml", "-q")
 
 
 def test_the_metric_of_the_documentation_computes_what_it_says():

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pandas
 import pytest
-from helpers import rankbench
 from rich.console import Console
 
 from rankbench.api.comparing import audit
@@ -232,18 +231,16 @@ def test_what_each_split_keeps(tmp_path):
 
 
 def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anything_was_found(
-    monkeypatch, capsys, tmp_path
+    cli, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.csv").write_text(HEADER + GOOD)
-    assert rankbench(monkeypatch, "check", "own.csv") == 0
-    shown = capsys.readouterr().out
+    shown = cli("check", "own.csv").out
     assert "ok     duplicates: every pair of a user and an item occurs once" in shown
     assert "-      time: there is no column of times" in shown and "| leave-one-out | 12 | 0 |" in shown
     (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
-    assert rankbench(monkeypatch, "check", "own.csv") == 1
-    shown = capsys.readouterr().out
+    shown = cli("check", "own.csv", code=1).out
     assert "FAILED duplicates: 1 rows repeat a pair of a user and an item\n       keep the last of each:" in shown
     (tmp_path / "own.csv").write_text(HEADER + "1,1,good\n")
-    assert rankbench(monkeypatch, "check", "own.csv") == 1
-    assert capsys.readouterr().out.splitlines()[1] == "FAILED readable: own.csv, line 2: rating 'good' is no number"
+    said = cli("check", "own.csv", code=1).out
+    assert said.splitlines()[1] == "FAILED readable: own.csv, line 2: rating 'good' is no number"

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 import pandas
 import pytest
-from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, rankbench, tiny, with_solver
+from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, tiny, with_solver
 
 from rankbench import experiments
 from rankbench.api.anytime import cores
@@ -209,27 +209,24 @@ def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_commands_that_are_printed_run_as_they_stand(monkeypatch, capsys, tmp_path):
+def test_the_commands_that_are_printed_run_as_they_stand(cli, monkeypatch, tmp_path):
     """Of a run into another folder than the usual one, whose name has a blank."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
-    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:2], "-r1", "--trials", "1", "-o", "my results") == 0
-    shown = capsys.readouterr().out
-    assert rankbench(monkeypatch, "status", "-o", "my results") == 0
-    shown += capsys.readouterr().out
+    shown = cli("on", "ratings.csv", *FEW[:2], "-r1", "--trials", "1", "-o", "my results").out
+    shown += cli("status", "-o", "my results").out
     followed = r"(?: lists them| leaves out|[;)\n])"
     commands = re.findall(rf"(rankbench (?:init|table|compare|recommend) [^;)\n]*?){followed}", shown)
     assert {shlex.split(command)[1] for command in commands} >= {"init", "table", "recommend"}
     for command in commands:
-        assert rankbench(monkeypatch, *shlex.split(command)[1:]) == 0, command
+        cli(*shlex.split(command)[1:])
 
 
 @pytest.mark.slow
-def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch, capsys, tmp_path):
+def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
-    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 0
-    shown = capsys.readouterr().out
+    shown = cli("on", "ratings.csv", *FEW).out
     assert "split: per-user[test=0.2]: a fifth of each user's ratings, drawn at random, is held out" in shown
     assert "so far, 8 of 12 trainings: " in shown  # after 12 it is the same, and not said again
     assert "users: all 12 users are tested" in shown and "has the best NDCG@10: " in shown
@@ -237,20 +234,17 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(monkeypatch
     again = shlex.split(shown.rpartition("to change it: ")[2])
     assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-r", "3"]
     report = ("--report", "-o", "results", "--seed=0")
-    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW[:6], "-j", "2", *report) == 0
-    shown = capsys.readouterr().out
+    shown = cli("on", "ratings.csv", *FEW[:6], "-j", "2", *report).out
     assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown
     assert shlex.split(shown.rpartition("to change it: ")[2]) == again
-    assert rankbench(monkeypatch, *again[1:]) == 0
-    assert capsys.readouterr().out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
-    assert rankbench(monkeypatch, "run", "on-ratings.toml", "--no-report", "-j", "2") == 0
-    assert "on-ratings: 12 of 12 cells are stored already" in capsys.readouterr().out
-    assert rankbench(monkeypatch, *again[1:]) == 2
-    assert "on-ratings.toml exists already; choose another file with --to" in capsys.readouterr().err
+    assert cli(*again[1:]).out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
+    said = cli("run", "on-ratings.toml", "--no-report", "-j", "2").out
+    assert "on-ratings: 12 of 12 cells are stored already" in said
+    assert "on-ratings.toml exists already; choose another file with --to" in cli.refuses(*again[1:])
 
 
 def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_says_how_to_go_on(
-    monkeypatch, capsys, tmp_path
+    cli, monkeypatch, tmp_path
 ):
     def stopped(self, *arguments):
         raise KeyboardInterrupt
@@ -259,19 +253,17 @@ def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_
     path.write_text(path.read_text() + "".join(f"alone,j{item},3\n" for item in range(9)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rankbench.execution.run.Run.execute", stopped)
-    assert rankbench(monkeypatch, "on", "ratings.csv", *FEW) == 130
-    told = capsys.readouterr()
+    told = cli("on", "ratings.csv", *FEW, code=130)
     assert "note: constant users: 1 of 13 users rate all their items alike" in told.out.replace("\n", " ")
     assert "resume with: rankbench on ratings.csv" in told.err and "to change it" not in told.out
 
 
 @pytest.mark.slow
-def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(monkeypatch, capsys, tmp_path):
+def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
     with_solver(tmp_path, "raise ValueError('no luck')")
-    assert rankbench(monkeypatch, "on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q", "--time", "none") == 1
-    told = capsys.readouterr()
+    told = cli("on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q", "--time", "none", code=1)
     assert "mine.py:Mine: failed: its only trial did not end well: failed, ValueError: no luck (mine.py" in told.err
     assert "raise ValueError('no luck')" in told.err
     assert "| global †" in told.out and "has the best NDCG@10" in told.out and "| mine.py:Mine † |" in told.out
@@ -323,38 +315,11 @@ def test_rows_without_ratings_count_once_as_positives(tmp_path):
         ),
     ],
 )
-def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(monkeypatch, capsys, tmp_path, text, line):
+def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(cli, monkeypatch, tmp_path, text, line):
     monkeypatch.chdir(tmp_path)
     if text is not None:
         (tmp_path / "a.csv").write_text(text)
-    assert rankbench(monkeypatch, "on", "a.csv") == 2
-    told = capsys.readouterr()
-    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["-s", "sdg"], "did you mean 'sgd'? (rankbench list solvers)"),
-        (["--metric", "ndgc@10"], "did you mean 'ndcg'?"),
-        (["--split", "n-per-usr"], "did you mean 'n-per-user'?"),
-        (["--time", "5"], "--time '5' cannot be read: write it like 30s, 10m, 2h, or none"),
-        (["--trials", "0"], "--trials=0 is out of range: must be at least 1"),
-        (["-r", "0"], "--repetitions=0 is out of range: must be at least 1"),
-        (["--split", "n-per-user[n=500]"], "lower n"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(monkeypatch, capsys, tmp_path, arguments, line):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path)
-    assert rankbench(monkeypatch, "on", "ratings.csv", *arguments) == 2
-    told = capsys.readouterr()
-    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
-
-
-def test_a_folder_is_no_data(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "on", str(tmp_path)) == 2
-    assert "is a folder; name the file of ratings or pairs in it" in capsys.readouterr().err
+    assert line in cli.refuses("on", "a.csv")
 
 
 def test_too_little_to_tune_on_leaves_every_solver_its_own_settings(tmp_path):
@@ -475,10 +440,9 @@ def test_a_setting_with_a_small_range_is_not_tuned_outside_of_it(tmp_path):
     assert space_of(f"{tmp_path / 'mine.py'}:Mine", facts, protocol_of(facts, Wishes())) == {}
 
 
-def test_data_that_is_not_at_hand_says_how_to_get_it(monkeypatch, capsys, tmp_path):
+def test_data_that_is_not_at_hand_says_how_to_get_it(cli, tmp_path):
     for command in ("on", "check"):
-        assert rankbench(monkeypatch, command, absent_data(tmp_path)) == 2
-        assert "ask its owner" in capsys.readouterr().err
+        assert "ask its owner" in cli.refuses(command, absent_data(tmp_path))
 
 
 def test_a_validation_part_that_cannot_be_cut_leaves_nothing_to_tune_on(tmp_path):
@@ -504,10 +468,10 @@ def test_a_file_that_is_no_text_is_named_by_the_reading_of_its_rows(tmp_path):
     assert data_named(str(path)).entry == "csv:"
 
 
-def test_an_experiment_file_that_cannot_be_written_is_named(monkeypatch, capsys, tmp_path):
+def test_an_experiment_file_that_cannot_be_written_is_named(cli, tmp_path):
     path = tmp_path / "nowhere" / "x.toml"
-    assert rankbench(monkeypatch, "init", str(written(tmp_path)), "--to", str(path)) == 2
-    assert f"cannot write to {path}: No such file or directory" in capsys.readouterr().err
+    said = cli.refuses("init", written(tmp_path), "--to", path)
+    assert f"cannot write to {path}: No such file or directory" in said
 
 
 def studied(folder, value=0.5, **changes):

@@ -1,14 +1,12 @@
 """Tables, figures and the page, from made-up results."""
 
-import csv
-import io
 import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, TINY, absent_data, altered, around, made_up, prepared, silent, tiny
+from helpers import MACHINE, TINY, absent_data, altered, around, csv_rows, made_up, prepared, silent, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published, read
@@ -124,7 +122,7 @@ def test_the_same_solver_with_other_settings_has_a_row_of_its_own(study):
 
 
 def test_csv_can_be_read_back_to_the_last_digit(study):
-    back = list(csv.DictReader(io.StringIO(to_csv(rows(study())))))
+    back = csv_rows(to_csv(rows(study())))
     assert [float(line["measured"]) for line in back] == [row.measured for row in rows(study())]
 
 
@@ -508,7 +506,7 @@ def test_data_and_split_are_columns_of_their_own(study):
     assert sheet(one).headings[:2] == ("data", "solver")
     assert sheet(several).headings[:3] == ("data", "split", "solver")
     assert {line[:2] for line in sheet(several).lines} == {(several.groups[0].data.written, split) for split in SPLITS}
-    lines = list(csv.DictReader(io.StringIO(to_csv(rows(several)))))
+    lines = csv_rows(to_csv(rows(several)))
     assert {line["data"] for line in lines} == {several.groups[0].data.full}
     assert {line["split"] for line in lines} == {group.split.full for group in several.groups}
 

@@ -1,14 +1,12 @@
 """A failure is shown in one line and does not stop the remaining cells, experiments or parts of the report."""
 
-import csv
-import io
 import json
 import re
 import sys
 import threading
 
 import pytest
-from helpers import made_up, prepared, rankbench, silent, store_in, tiny, tiny_toml, with_solver
+from helpers import csv_rows, made_up, prepared, silent, store_in, tiny, tiny_toml, with_solver
 
 from rankbench import experiments
 from rankbench.core import lines
@@ -26,17 +24,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys):
-    """Runs a command on the results of the test, in its folder; the exit code, what it printed and complained."""
+def command(monkeypatch, tmp_path, cli):
+    """Runs a command on the results of the test, in its folder; returns what it says."""
     monkeypatch.chdir(tmp_path)
-
-    def go(*arguments):
-        capsys.readouterr()
-        code = rankbench(monkeypatch, *arguments, "--out", "out")
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return go
+    return lambda *arguments, code=0: cli(*arguments, "--out", "out", code=code)
 
 
 def named(folder, name, **changes):
@@ -54,13 +45,12 @@ def ratings(folder, name, value):
     return f"csv:{name}"
 
 
-def every_format(command, *arguments):
-    """What run, table and report print, all of which must go through."""
-    code, printed, _ = command(*arguments)
-    tables = [command("table", "tiny", *how) for how in ((), ("--csv",), ("--latex",))]
-    reported = command("report")
-    assert [one for one, *_ in (*tables, reported)] == [0] * 4
-    return code, printed, *(text for _, text, _ in tables)
+def every_format(command, *more, code=0):
+    """What run, and table in each of its formats, print of an experiment; a report of it can be made, too."""
+    printed = command("run", "tiny.toml", *more, code=code).out
+    tables = [command("table", "tiny", *how).out for how in ((), ("--csv",), ("--latex",))]
+    command("report")
+    return printed, *tables
 
 
 @pytest.mark.parametrize(
@@ -75,8 +65,7 @@ def test_an_experiment_that_cannot_run_stops_none_of_the_others(command, tmp_pat
     (tmp_path / "broken.csv").write_text("user,item,rating\n1,2,many\n")
     bad = named(tmp_path, "bad", repetitions="1", **changes)
     good = named(tmp_path, "good", repetitions="1")
-    code, printed, errors = command("run", bad, good)
-    assert code == 1
+    printed, errors = command("run", bad, good, code=1)
     assert errors.count("\n") == 1 and "bad" in errors and fragment in errors
     held = 2 if "low-rank" in changes.get("data", "") else 0
     ended = [line for line in printed.splitlines() if "cells ended well" in line]
@@ -88,10 +77,10 @@ def test_an_experiment_that_cannot_run_stops_none_of_the_others(command, tmp_pat
 def test_a_run_of_several_ends_with_the_scoreboard_and_a_run_of_one_with_its_table(command, tmp_path):
     number = '[{solver = "global", metric = "ndcg@5", value = 0.5}]'
     files = [named(tmp_path, name, repetitions="1", published=number) for name in ("one", "two")]
-    code, printed, _ = command("run", *files)
-    assert code == 0 and "2 published numbers: 2 at a smaller size than the papers'." in printed
+    printed = command("run", *files).out
+    assert "2 published numbers: 2 at a smaller size than the papers'." in printed
     assert "| all papers | 2 | 2 |" in printed
-    _, printed, _ = command("run", files[0])
+    printed = command("run", files[0]).out
     assert "published numbers" not in printed and printed.count("| ok |") == 2
 
 
@@ -101,8 +90,7 @@ def test_values_that_cannot_be_read_stop_none_of_the_others(command, tmp_path):
     command("run", files[0])
     for values in (tmp_path / "out" / "one" / "cells").glob("*.npz"):
         values.write_bytes(b"PK")
-    code, printed, errors = command("run", *files)
-    assert code == 1, errors
+    printed, errors = command("run", *files, code=1)
     assert "two: 4 of 4 cells ended well; rankbench table two" in printed
     lines = errors.splitlines()
     assert [line[: line.index("out/")] for line in lines] == [
@@ -114,8 +102,8 @@ def test_values_that_cannot_be_read_stop_none_of_the_others(command, tmp_path):
 
 
 def test_alone_such_an_experiment_is_one_line(command, tmp_path):
-    code, _, errors = command("run", named(tmp_path, "bad", splits='["n-per-user[n=500,least=5]"]'))
-    assert code == 2 and errors.count("\n") == 1
+    said = command("run", named(tmp_path, "bad", splits='["n-per-user[n=500,least=5]"]'), code=2)
+    assert said.err.count("\n") == 1
 
 
 def test_a_study_that_cannot_be_drawn_leaves_a_report_on_the_rest(monkeypatch, tmp_path):
@@ -148,9 +136,9 @@ def test_a_metric_without_a_value_is_an_empty_cell_everywhere(command, tmp_path)
     metrics = '["pairwise-error", "kendall"]'
     for figure in ('{kind = "bars"}', '{kind = "curve", x = "step"}'):
         tiny_toml(tmp_path, data=json.dumps([data]), solvers='["mine.py:Mine"]', metrics=metrics, figure=figure)
-        code, printed, people, scripts, latex = every_format(command, "run", "tiny.toml")
-        assert code == 0 and "Traceback" not in printed and " nan" not in printed
-        for line in csv.DictReader(io.StringIO(scripts)):
+        printed, people, scripts, latex = every_format(command)
+        assert " nan" not in printed
+        for line in csv_rows(scripts):
             assert (line["measured"], line["sd"], line["n"], line["status"]) == ("", "", "0", "ok")
         (row,) = [line for line in people.splitlines() if line.startswith("| csv:alike.csv")]
         assert row.startswith("| csv:alike.csv | mine.py:Mine |  |  |") and "nan" not in row
@@ -162,9 +150,8 @@ def test_a_metric_without_a_value_leaves_the_others_theirs(command, tmp_path):
     data = ratings(tmp_path, "alike.csv", lambda user, item: 3)
     with_solver(tmp_path)
     tiny_toml(tmp_path, data=json.dumps([data]), solvers='["mine.py:Mine"]', metrics='["kendall", "msd"]')
-    code, _, _, scripts, _ = every_format(command, "run", "tiny.toml")
-    assert code == 0
-    found = {line["metric"]: line for line in csv.DictReader(io.StringIO(scripts))}
+    _, _, scripts, _ = every_format(command)
+    found = {line["metric"]: line for line in csv_rows(scripts)}
     assert (found["kendall"]["n"], found["kendall"]["users"], found["kendall"]["left_out"]) == ("0", "0", "8")
     assert (found["msd"]["n"], found["msd"]["left_out"]) == ("2", "0") and float(found["msd"]["measured"]) > 0
 
@@ -174,19 +161,18 @@ def test_a_diverged_solver_is_shown_as_such_and_never_as_the_best(command, tmp_p
     path = tmp_path / "mine.py"
     path.write_text(path.read_text() + "        yield Step(ItemScores(scores))\n")
     tiny_toml(tmp_path, solvers='["mine.py:Mine", "global", "sgd[rank=2]"]', repetitions="1")
-    code, printed, people, scripts, latex = every_format(command, "run", "tiny.toml")
-    assert code == 1
+    printed, people, scripts, latex = every_format(command, code=1)
     for text in (printed, people):
         (row,) = [line for line in text.splitlines() if line.startswith("| ") and "| mine.py:Mine |" in line]
         assert row.endswith("| diverged |") and "**" not in row
-    found = [line for line in csv.DictReader(io.StringIO(scripts)) if line["solver"] == "mine.py:Mine"]
+    found = [line for line in csv_rows(scripts) if line["solver"] == "mine.py:Mine"]
     assert {(line["status"], line["measured"], line["n"]) for line in found} == {("diverged", "", "0")}
     (row,) = [line for line in latex.splitlines() if "mine.py:Mine" in line]
     assert "diverged" in row and "textbf" not in row
     html = (tmp_path / "out" / "report" / "index.html").read_text()
     assert re.search(r"mine.py:Mine · repetition 0: <b>diverged</b>, NaN for \d+ held-out pairs", html)
-    code, _, errors = command("run", "tiny.toml", "--no-report")
-    assert code == 1 and errors.count("\n") == 1 and "diverged: " in errors
+    errors = command("run", "tiny.toml", "--no-report", code=1).err
+    assert errors.count("\n") == 1 and "diverged: " in errors
 
 
 def study_of(tmp_path, **changes):
@@ -215,13 +201,13 @@ def test_a_column_appears_when_there_is_something_in_it(tmp_path, changes, headi
     assert f"| {heading} |" in to_markdown(table) and f"& {heading} &" in to_latex(table)
     html = page([Section(found, "tiny")])
     assert f'scope="col">{heading}</th>' in html and f'<td class="number">{shown}</td>' in html
-    lines = [line for line in csv.DictReader(io.StringIO(to_csv(rows(found)))) if line["solver"] == "sgd"]
+    lines = [line for line in csv_rows(to_csv(rows(found))) if line["solver"] == "sgd"]
     assert lines[0][column] == number
 
 
 def test_the_rows_of_scripts_say_whom_each_metric_counts(tmp_path):
     found = study_of(tmp_path, counted=(Counted(18, 2), Counted(17, 3)))
-    lines = [line for line in csv.DictReader(io.StringIO(to_csv(rows(found)))) if line["solver"] == "sgd"]
+    lines = [line for line in csv_rows(to_csv(rows(found))) if line["solver"] == "sgd"]
     assert [(line["users"], line["left_out"]) for line in lines] == [("18", "2"), ("17", "3")]
 
 
@@ -232,9 +218,8 @@ def test_an_item_that_was_never_rated_in_training_is_unscored_and_no_divergence(
     path = tmp_path / "mine.py"  # without the step that comes before these
     path.write_text(path.read_text().replace("yield Step(ItemScores(np.arange(train.n_items, dtype=float)))", "pass"))
     tiny_toml(tmp_path, solvers='["mine.py:Mine"]', splits='["cold-items[test=0.2]"]', metrics='["kendall"]')
-    code, _, people, scripts, _ = every_format(command, "run", "tiny.toml", "-r", "1")
-    assert code == 0
-    (line,) = csv.DictReader(io.StringIO(scripts))
+    _, people, scripts, _ = every_format(command, "-r", "1")
+    (line,) = csv_rows(scripts)
     assert (line["status"], line["unscored"]) == ("ok", "1.0")
     assert "| unscored |" in people and "| 100.00% |" in people
 
@@ -249,26 +234,24 @@ def test_what_a_solver_imports_on_the_clock_is_named(command, tmp_path):
     )
     first = "        yield Step(ItemScores(np.arange(train.n_items, dtype=float)))\n"
     path.write_text(text.replace(first, "") + first)
-    code, printed, _ = command("run", tiny_toml(tmp_path), "-s", "mine.py:Mine", "-s", "global", "-r", "1")
-    assert code == 0
+    printed = command("run", tiny_toml(tmp_path), "-s", "mine.py:Mine", "-s", "global", "-r", "1").out
     (note,) = [line for line in printed.splitlines() if "during training" in line]
     assert note.startswith("note: mine.py:Mine imported ") and module in note and "xmlrpc" in note
     assert note.endswith("import at the top of its file")
     assert module not in sys.modules
-    _, scripts, _ = command("table", "tiny", "--csv")
-    assert all(float(line["prepare"]) >= 0 for line in csv.DictReader(io.StringIO(scripts)))
+    scripts = command("table", "tiny", "--csv").out
+    assert all(float(line["prepare"]) >= 0 for line in csv_rows(scripts))
 
 
 def test_a_text_that_utf_8_cannot_hold_goes_through_everything(command, tmp_path):
     with_solver(tmp_path, r"raise ValueError('half \ud800 and \udcff')")
     tiny_toml(tmp_path, solvers='["mine.py:Mine", "global"]', repetitions="1")
-    code, _, people, scripts, _ = every_format(command, "run", "tiny.toml")
-    assert code == 1
+    _, people, scripts, _ = every_format(command, code=1)
     assert "| failed |" in people and ",failed," in scripts
     html = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
     assert r"half \ud800 and \udcff" in html
-    code, _, errors = command("run", "tiny.toml", "--no-report")
-    assert code == 1 and r"half \ud800 and \udcff" in errors
+    errors = command("run", "tiny.toml", "--no-report", code=1).err
+    assert r"half \ud800 and \udcff" in errors
 
 
 def test_a_cell_that_another_driver_runs_is_waited_for_with_a_line(command, monkeypatch, tmp_path):
@@ -295,9 +278,8 @@ def test_a_cell_that_another_driver_runs_is_waited_for_with_a_line(command, monk
     other = threading.Thread(target=other_driver)
     other.start()
     assert held.wait(180)
-    code, printed, _ = command("run", "tiny.toml", "--no-report", "-v")
+    printed = command("run", "tiny.toml", "--no-report", "-v").out
     other.join()
-    assert code == 0
     waiting = [line for line in printed.splitlines() if "waiting" in line]
     assert len(waiting) == 1
     assert re.match(rf"tiny: process \d+ on \S+ is running {re.escape(first.label)}: waiting for", waiting[0])

@@ -11,7 +11,6 @@ from planning.test_warm_starts import along
 
 from rankbench import experiments
 from rankbench.api.session import Session
-from rankbench.cli import main
 from rankbench.core.contract import Determinism
 from rankbench.core.errors import UserError
 from rankbench.execution.run import Conditions
@@ -82,10 +81,10 @@ def test_every_cell_comes_out_the_same(out, tmp_path):
     assert all(result.split and result.model for result in found.results)
 
 
-def test_nothing_is_left_behind_and_nothing_stored_is_touched(out, tmp_path, monkeypatch):
+def test_nothing_is_left_behind_and_nothing_stored_is_touched(cli, out, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = {path.name: path.read_bytes() for path in store_in(out).cells.iterdir()}
-    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 1, "-q") == 0
+    cli("verify", "tiny", "--out", out, "--sample", 1, "-q")
     assert {path.name: path.read_bytes() for path in store_in(out).cells.iterdir()} == before
     assert list(tmp_path.glob("rankbench-verify-*")) == []
 
@@ -183,56 +182,41 @@ def test_what_decides_the_last_digits_is_compared(out):
     assert basis_change(replace(machine, cpu="one"), replace(machine, cpu="two")) == "processor one then, two now"
 
 
-def verified(monkeypatch, *words):
-    """The exit code of `rankbench verify`."""
-    monkeypatch.setattr("sys.argv", ["rankbench", "verify", *map(str, words)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    return left.value.code
-
-
-def test_the_verb_says_what_came_out_the_same(monkeypatch, capsys, out):
-    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 2, "-q") == 0
-    told = capsys.readouterr().out.splitlines()
+def test_the_verb_says_what_came_out_the_same(cli, out):
+    told = cli("verify", "tiny", "--out", out, "--sample", 2, "-q").out.splitlines()
     assert told[-1] == "tiny: 2 of 2 cells came out the same to the last byte"
     assert re.fullmatch(r"sample \d+: 2 of 4 cells and trials, which show 3 changed results in 95 of 100 .*", told[-2])
     assert all(line.startswith("not verified: ") for line in told[:-2])
-    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 1, "--all", "-q") == 0
-    assert "4 of 4 cells" in capsys.readouterr().out
+    assert "4 of 4 cells" in cli("verify", "tiny", "--out", out, "--sample", 1, "--all", "-q").out
 
 
-def test_the_verb_names_what_differs(monkeypatch, capsys, tmp_path):
+def test_the_verb_names_what_differs(cli, tmp_path):
     ran(tmp_path, tiny(repetitions=1, solvers=("global",)))
     store, stored = store_in(tmp_path), study(ResultsFolder(tmp_path, silent), "tiny").entries[0].result
     store.save(replace(stored, model="0" * 64), values_of(store.cells, stored.cell))
-    assert verified(monkeypatch, "tiny", "--out", tmp_path, "-q") == 1
-    told = capsys.readouterr().out.splitlines()
+    told = cli("verify", "tiny", "--out", tmp_path, "-q", code=1).out.splitlines()
     assert told[0].startswith("differs: ") and " in model: on the same basis; off by 0" in told[0]
     assert told[-1] == "tiny: 0 of 1 cells came out the same to the last byte"
 
 
-def test_what_was_found_is_json_too(monkeypatch, capsys, out):
-    assert verified(monkeypatch, "tiny", "--out", out, "--sample", 2, "--draw", 7, "--json", "-q") == 0
-    found = json.loads(capsys.readouterr().out)
+def test_what_was_found_is_json_too(cli, out):
+    found = json.loads(cli("verify", "tiny", "--out", out, "--sample", 2, "--draw", 7, "--json", "-q").out)
     assert (found["experiment"], found["good"], found["of"], found["draw"]) == ("tiny", True, 4, 7)
     assert [cell["verdict"] for cell in found["cells"]] == ["same", "same"]
 
 
-def test_a_part_of_an_experiment_is_accepted_where_it_is_asked_for(monkeypatch, capsys, tmp_path):
+def test_a_part_of_an_experiment_is_accepted_where_it_is_asked_for(cli, tmp_path):
     file = tiny_toml(tmp_path)
     session = Session(ResultsFolder(tmp_path / "out", silent), Selection(solvers=("global[lam=10]",)))
     session.run(experiments.load(file))
-    words = ("tiny", "--out", tmp_path / "out", "--all", "-q")
-    assert verified(monkeypatch, *words) == 1
-    assert "differs: plan: it leaves out low-rank" in capsys.readouterr().out
-    assert verified(monkeypatch, *words, "--partial") == 0
-    assert "not verified: plan: it leaves out low-rank" in capsys.readouterr().out
+    words = ("verify", "tiny", "--out", tmp_path / "out", "--all", "-q")
+    assert "differs: plan: it leaves out low-rank" in cli(*words, code=1).out
+    assert "not verified: plan: it leaves out low-rank" in cli(*words, "--partial").out
 
 
 @pytest.mark.parametrize("words", [("tiny", "--sample", "0"), ("nowhere",)])
-def test_wrong_use_is_one_line(monkeypatch, capsys, out, words):
-    assert verified(monkeypatch, *words, "--out", out) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+def test_wrong_use_is_one_line(cli, out, words):
+    cli.refuses("verify", *words, "--out", out)
 
 
 def test_a_model_that_is_no_record_of_arrays_has_no_digest(tmp_path):

@@ -5,7 +5,7 @@ import subprocess
 import zipfile
 
 import pytest
-from helpers import TINY, around, made_up, prepared, rankbench, silent, store_in
+from helpers import TINY, around, made_up, prepared, silent, store_in
 
 from rankbench.core.errors import UserError
 from rankbench.records.archive import METADATA, SIGNATURE, opened, write
@@ -97,10 +97,9 @@ def test_a_key_that_is_none_is_named(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_archive_is_signed_and_unpacked_with_its_signature(out, tmp_path, keys, monkeypatch, capsys):
+def test_an_archive_is_signed_and_unpacked_with_its_signature(cli, out, tmp_path, keys):
     path = tmp_path / "signed.zip"
-    assert rankbench(monkeypatch, "archive", "tiny", "--out", str(out), "--to", str(path), "--sign",
-                     str(keys / "ann")) == 0  # fmt: skip
+    cli("archive", "tiny", "--out", out, "--to", path, "--sign", keys / "ann")
     with opened(path) as results:
         assert said(results.parent, keys / "only_ann")[0] == "passed"
     with zipfile.ZipFile(path) as archive:
@@ -112,8 +111,7 @@ def test_an_archive_is_signed_and_unpacked_with_its_signature(out, tmp_path, key
     write(tmp_path / "other.zip", files | {SIGNATURE: signed(b"something else", keys / "ann")})
     with opened(tmp_path / "other.zip") as results:
         assert said(results.parent, keys / "only_ann")[0] == "failed"
-    capsys.readouterr()
-    assert rankbench(monkeypatch, "verify", "tiny", "--out", str(out), "--signers", str(keys / "only_ann")) == 2
-    assert "needs a file of allowed signers, and an archive" in capsys.readouterr().err
-    assert rankbench(monkeypatch, "verify", str(path), "--signers", str(keys / "only_ann"), "--sample", "1", "-q") == 1
-    assert "verified: signature: Good" in capsys.readouterr().out  # and the numbers are made up, so they differ
+    by_ann = ("--signers", keys / "only_ann")
+    assert "needs a file of allowed signers, and an archive" in cli.refuses("verify", "tiny", "--out", out, *by_ann)
+    found = cli("verify", path, *by_ann, "--sample", "1", "-q", code=1)
+    assert "verified: signature: Good" in found.out  # and the numbers are made up, so they differ

@@ -4,13 +4,12 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import tarfile
 import zipfile
 
 import pytest
 from helpers import tiny_toml
-from wrong_input.door import refused
+from wrong_input.no_files import a_folder, a_link_to_itself, a_link_to_nothing, a_pipe
 
 GOOD = "user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n"
 BARE = "1,10,4.5\n1,20,3\n7,10,1\n"
@@ -202,7 +201,7 @@ RATINGS = {**HEADERS, **ENCODINGS, **CONTROLS, **QUOTES, **NUMBERS, **ROWS}
 
 
 @pytest.fixture
-def answer(monkeypatch, capsys, tmp_path):
+def answer(cli, monkeypatch, tmp_path):
     """What the command line says of a file with this content, as data by this name."""
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -210,7 +209,7 @@ def answer(monkeypatch, capsys, tmp_path):
 
     def said(content, data="csv:own.csv", file="own.csv"):
         (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-        return refused(monkeypatch, capsys, "run", toml, "-d", data, "--dry-run", "--out", "out")
+        return cli.refuses("run", toml, "-d", data, "--dry-run", "--out", "out")
 
     return said
 
@@ -240,26 +239,10 @@ def test_wrong_features_are_one_line_that_names_the_file_and_the_line(answer, tm
     assert "features.csv" in found and fragment in found
 
 
-def a_folder(path):
-    path.mkdir()
-
-
-def a_pipe(path):
-    os.mkfifo(path)
-
-
-def a_link_to_nothing(path):
-    path.symlink_to("nowhere")
-
-
-def a_link_to_itself(path):
-    path.symlink_to(path.name)
-
-
 @pytest.mark.parametrize("make", [a_folder, a_pipe, a_link_to_nothing, a_link_to_itself])
 @pytest.mark.parametrize("kind", ["csv", "pairs"])
-def test_what_is_no_file_is_named(monkeypatch, capsys, tmp_path, make, kind):
+def test_what_is_no_file_is_named(cli, monkeypatch, tmp_path, make, kind):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "thing.csv")
-    found = refused(monkeypatch, capsys, "run", tiny_toml(tmp_path), "-d", f"{kind}:thing.csv", "--dry-run")
+    found = cli.refuses("run", tiny_toml(tmp_path), "-d", f"{kind}:thing.csv", "--dry-run")
     assert "no file 'thing.csv': check the path" in found

@@ -2,7 +2,6 @@
 
 import pytest
 from helpers import TUNE_TOML, tiny_toml
-from wrong_input.door import refused
 
 SOLVERS = {
     "sdg": "did you mean 'sgd'? (rankbench list solvers)",
@@ -120,6 +119,8 @@ OPTIONS = {
     "--trials 10001": "--trials=10001 is out of range: must be at least 1 and at most 10000",
     "--trials 3": "none of tiny.toml tunes anything",
     "--sed 3": "--seed",
+    "--wait": "give it together with --join",
+    "--join --dry-run": "--dry-run runs nothing",
     "--full=yes": "--full",
     "--nonsense": "--nonsense",
 }
@@ -128,6 +129,8 @@ TOML = {
     "figure.by = 3": ({"figure": "{kind = 'sweep', by = 3}"}, "[figure]: by must be a list"),
     "figure.by = [[]]": ({"figure": "{kind = 'sweep', by = [[]]}"}, "[figure]: by must be a list"),
     "figure = 3": ({"figure": "3"}, "[figure] must be a table"),
+    "figure.kind = curv": ({"figure": '{kind = "curv"}'}, "'curv'; did you mean 'curve'?"),
+    "figure.metric = 3": ({"figure": "{metric = 3}"}, "tiny.toml: unknown metric '3'"),
     "figure.kind = 3": ({"figure": "{kind = 3}"}, "kind"),
     "figure.x = 3": ({"figure": "{x = 3}"}, "[figure]: x must be a text"),
     "figure.curves = 3": ({"figure": "{kind = 'sweep', curves = 3}"}, "[[figure.curves]]"),
@@ -148,11 +151,15 @@ TOML = {
     "splits = []": ({"splits": "[]"}, "splits must be a list of names"),
     "an unknown split": ({"splits": '["entires"]'}, "did you mean 'entries'?"),
     "a split out of range": ({"splits": '["entries[test=2]"]'}, "test=2 is out of range"),
+    "a split that asks for too much": ({"splits": '["n-per-user[n=500]"]'}, "n-per-user[n=500"),
+    "solvers = []": ({"solvers": "[]"}, "tiny.toml: solvers must be a list of names that is not empty"),
     "solvers = text": ({"solvers": '"sgd"'}, "solvers must be a list of names"),
     "metrics = [3]": ({"metrics": "[3]"}, "metrics must be a list of names"),
+    "an unknown metric": ({"metrics": '["ndgc@10"]'}, "tiny.toml: unknown metric 'ndgc'; did you mean 'ndcg'?"),
     "a metric at 0": ({"metrics": '["ndcg@0"]'}, "ndcg@0"),
     "a metric at x": ({"metrics": '["ndcg@x"]'}, "ndcg@x"),
     "a metric cut off": ({"metrics": '["ndcg@"]'}, "ndcg@"),
+    "repetitions = 0": ({"repetitions": "0"}, "repetitions=0 is out of range"),
     "repetitions = inf": ({"repetitions": "inf"}, "repetitions=inf is not of type int"),
     "repetitions = 1.5": ({"repetitions": "1.5"}, "repetitions=1.5 is not of type int"),
     "repetitions = true": ({"repetitions": "true"}, "repetitions=True is not of type int"),
@@ -167,6 +174,11 @@ TOML = {
     "threads = [2000]": ({"threads": "[2000]"}, "threads=2000 is out of range"),
     "threads = [[1]]": ({"threads": "[[1]]"}, "threads must be a list of numbers"),
     "budget = []": ({"budget": "[]"}, "[budget] must be a table"),
+    "budget.setps": ({"budget": "{setps = 3}"}, "tiny.toml: [budget] 'setps'; did you mean 'steps'?"),
+    "budget.steps = -1": (
+        {"budget": "{steps = -1}"},
+        "[budget]: steps=-1 is out of range: must be at least 0",
+    ),
     "budget.steps = {}": ({"budget": "{steps = {}}"}, "steps={} is not of type int"),
     "budget.steps = huge": ({"budget": "{steps = 1000001}"}, "must be at least 0 and at most 1000000"),
     "budget.seconds = nan": ({"budget": "{seconds = nan}"}, "seconds=nan is out of range"),
@@ -208,14 +220,25 @@ WHOLE = {
     "half a text": (b"title = 'x", "tiny.toml: "),
     "binary": (bytes(range(256)), "tiny.toml: "),
 }
+TUNE = "tune sgd -d low-rank --space lam=1..2"
 COMMANDS = {
     "run nowhere.toml": "no experiment file 'nowhere.toml'",
     "run folder.toml": "no experiment file 'folder.toml'",
+    "run park2015-table1 --trials 3": "--trials=3: park2015-table1 tunes on a grid",
+    "run parkzhang2014-choices --trials 3": "--trials=3: none of parkzhang2014-choices tunes anything",
+    "run park2015-table1 --rerun fialed": "--rerun fialed: unknown kind of results to run again",
     "run park2015-tabel1": "did you mean 'park2015-table1'? (rankbench list experiments)",
     "run tiny.toml nowhere": "unknown experiment 'nowhere'",
     "run good.csv": "no experiment file, which ends with .toml; for a file of ratings or pairs: rankbench on good.csv",
     "run .": "'.' is a folder, not an experiment; name an experiment file, or",
     "check .": "'.' is a folder; name the file of ratings or pairs in it",
+    "check nowhere.py:Mine": "no file 'nowhere.py'",
+    "check sdg": "did you mean 'sgd'?",
+    "check ndcg@10": "ndcg@10 is a metric of rankbench, which its own tests check; rankbench check takes",
+    "check sgd --pdb --profile": "--profile and --pdb exclude each other: choose one",
+    "check sgd --timeout 5": "--timeout '5' cannot be read",
+    "check frsvm --profile -d low-rank": "frsvm needs item features, the data has none",
+    "check sgd --profile -d nowhere.csv": "no file 'nowhere.csv'; check the path",
     "check plain.py": "'plain.py' names a file but no class in it; write plain.py:NAME, where NAME is the solver",
     "on plain.py": "'plain.py' is a file of Python, not of data; a data set in it is plain.py:CLASS",
     "rnu": "'run'",
@@ -241,13 +264,33 @@ COMMANDS = {
     "data export low-rank entries --to out --seed -1": "--seed=-1 is out of range: must be at least 0",
     "check good.csv --seed -1": "--seed=-1 is out of range: must be at least 0",
     "on good.csv --seed -1": "--seed=-1 is out of range: must be at least 0",
-    "tune sgd -d low-rank --space lam=1..2 --seed -1": "--seed=-1 is out of range: must be at least 0",
+    f"{TUNE} --seed -1": "--seed=-1 is out of range: must be at least 0",
+    "tune sgd": "'-d' / '--data'",
+    f"{TUNE} --method halvin": "did you mean 'halving'",
+    f"{TUNE} --method grid": "a grid needs a number of points",
+    f"{TUNE} --draws sobl": "did you mean 'sobol'",
+    f"{TUNE} --metric kendal": "did you mean 'kendall'?",
+    f"{TUNE} --split entires": "did you mean 'entries'?",
+    f"{TUNE} --validation x": "unknown split 'x'",
+    f"{TUNE} --trials 0": "--trials=0 is out of range",
+    f"{TUNE} --steps -1": "--steps=-1 is out of range",
+    "tune sgd -d low-rank --space lma=1..2": "'lma'; did you mean 'lam'?",
+    "tune sgd -d low-rank --space rank=0..2": "sgd: rank=0 is out of range: must be at least 1",
+    "tune sgd[rank=2] -d low-rank --space rank=1|2": "nothing to tune: give the values to try",
+    "tune mprank -d low-rank --space C=1..2": "mprank needs item features, the data has none",
     "tune sgd -d low-rank": "nothing to tune: give the values to try, like --space lam=0.01..1:log",
     "tune sgd -d low-rank --space lam": "write it like lam=1..1000:log or rank=5|10|20",
-    "tune sgd -d low-rank --space lam=1..2 --steps 1000001": "must be at least 0 and at most 1000000",
+    f"{TUNE} --steps 1000001": "must be at least 0 and at most 1000000",
     "tune sgd -d csv:missing.csv --space lam=1..2": "missing.csv",
     "verify nowhere --sample 0": "--sample 0 is out of range",
     "verify nowhere": "no results under results",
+    "table . --out none": "is a folder, not an experiment; a folder of results is given by --out",
+    "table tiny --csv --latex": "exclude each other",
+    "table tiny --what peeks": "unknown part of a table 'peeks'; did you mean 'peaks'?",
+    "table tiny --what by-trials --csv": "--what by-trials has no CSV: --what trials --csv has",
+    "table tiny --what trials --out empty": "no results under empty",
+    "report tiny --out empty": "no results under empty",
+    "report --columns 1": "are for the figures of one experiment: name it",
     "table nowhere": "no results under results",
     "compare nowhere": "no results under results",
     "compare a b c": "'a' is no folder and no archive",
@@ -255,6 +298,14 @@ COMMANDS = {
     "report nowhere": "no results under results",
     "report": "no results under results",
     "status": "no results under results",
+    "on many.csv -s sdg": "did you mean 'sgd'? (rankbench list solvers)",
+    "on many.csv --metric ndgc@10": "did you mean 'ndcg'?",
+    "on many.csv --split n-per-usr": "did you mean 'n-per-user'?",
+    "on many.csv --split n-per-user[n=500]": "lower n",
+    "on many.csv --time 5": "--time '5' cannot be read: write it like 30s, 10m, 2h, or none",
+    "on many.csv --trials 0": "--trials=0 is out of range: must be at least 1",
+    "on many.csv -r 0": "--repetitions=0 is out of range: must be at least 1",
+    "on .": "is a folder; name the file of ratings or pairs in it",
     "on good.csv --margin 0": "--margin=0 is out of range: must be above 0",
     "run tiny.toml --redraw moon": "--redraw moon: ",
     "recommend model.npz --to all.txt": "all.txt is no name of a table's file; end it in .parquet or .csv",
@@ -268,13 +319,14 @@ COMMANDS = {
 
 
 @pytest.fixture
-def answer(monkeypatch, capsys, tmp_path):
+def answer(cli, monkeypatch, tmp_path):
     """What the command line says of these arguments, in a folder with some files."""
     monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
     (tmp_path / "good.csv").write_text("user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n")
+    (tmp_path / "many.csv").write_text("".join(f"{user},{item},{item % 5}\n" for user in range(9) for item in range(12)))
     (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "folder.py").mkdir()
@@ -287,7 +339,9 @@ def answer(monkeypatch, capsys, tmp_path):
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine: x: int = 1\n"
     )
     (tmp_path / "binary.py").write_bytes(bytes(range(256)))
-    return lambda *arguments: refused(monkeypatch, capsys, *arguments)
+    there = {*tmp_path.iterdir(), tmp_path / "cache"}
+    yield cli.refuses
+    assert there >= set(tmp_path.iterdir())  # what is refused leaves nothing
 
 
 def short(names):

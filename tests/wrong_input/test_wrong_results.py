@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import around, made_up, rankbench, store_in, tiny_toml
+from wrong_input.no_files import a_folder, a_link_to_itself, a_link_to_nothing
 
 from rankbench.experiments import load
 from rankbench.planning.plan import plan
@@ -94,80 +95,55 @@ def change_json(path, change):
     path.write_text(json.dumps(content))
 
 
-def said(monkeypatch, capsys, *arguments):
-    """The exit code, and the lines on both outputs, none of them a traceback."""
-    code = rankbench(monkeypatch, *arguments)
-    printed = capsys.readouterr()
-    assert "Traceback" not in printed.out + printed.err
-    return code, printed.out.splitlines(), printed.err.splitlines()
-
-
-def assert_set_aside_and_run_again(monkeypatch, capsys, path):
+def assert_set_aside_and_run_again(cli, path):
     """The next command names the file in one line, goes on without it, and a run will make it again."""
-    code, _, errors = said(monkeypatch, capsys, "table", "tiny", "--csv")
-    assert code == 0 and len(errors) == 1 and path.name in errors[0] and "set aside as" in errors[0]
-    assert not path.exists() and len(errors[0]) < 1000
-    code, lines, errors = said(monkeypatch, capsys, "run", "tiny.toml", "--dry-run")
-    assert code == 0 and not errors
-    assert lines[-1].startswith("tiny: 1 of 2 cells to run")
+    (error,) = cli("table", "tiny", "--csv").err.splitlines()
+    assert path.name in error and "set aside as" in error
+    assert not path.exists() and len(error) < 1000
+    lines, errors = cli("run", "tiny.toml", "--dry-run")
+    assert errors == "" and lines.splitlines()[-1].startswith("tiny: 1 of 2 cells to run")
 
 
 @pytest.mark.parametrize("change", BYTES.values(), ids=BYTES)
-def test_a_result_of_wrong_bytes_is_set_aside(monkeypatch, capsys, stored, change):
+def test_a_result_of_wrong_bytes_is_set_aside(cli, stored, change):
     path = min((stored / "cells").glob("*.json"))
     damage(path, change)
-    assert_set_aside_and_run_again(monkeypatch, capsys, path)
+    assert_set_aside_and_run_again(cli, path)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_an_edited_result_is_set_aside(monkeypatch, capsys, stored, change):
+def test_an_edited_result_is_set_aside(cli, stored, change):
     path = min((stored / "cells").glob("*.json"))
     change_json(path, change)
-    assert_set_aside_and_run_again(monkeypatch, capsys, path)
+    assert_set_aside_and_run_again(cli, path)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_the_status_of_an_edited_result_is_no_traceback(monkeypatch, capsys, stored, change):
+def test_the_status_of_an_edited_result_is_no_traceback(cli, stored, change):
     change_json(min((stored / "cells").glob("*.json")), change)
-    code, lines, errors = said(monkeypatch, capsys, "status")
-    assert code == 0 and lines and len(errors) <= 1
+    said = cli("status")
+    assert said.out and said.err.count("\n") <= 1
 
 
 @pytest.mark.parametrize("change", [*BYTES.values(), *IN_PLAN.values()], ids=[*BYTES, *IN_PLAN])
-def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(monkeypatch, capsys, stored, change):
+def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(cli, stored, change):
     (path,) = (stored / "plans").iterdir()
     if change in IN_PLAN.values():
         change_json(path, change)
     else:
         damage(path, change)
-    code, _, errors = said(monkeypatch, capsys, "table", "tiny")
-    assert code == 2 and len(errors) == 2 and path.name in errors[0] and "set aside as" in errors[0]
-    code, lines, errors = said(monkeypatch, capsys, "run", "tiny.toml", "--dry-run")
-    assert code == 0 and not errors and lines[-1].startswith("tiny: 0 of 2 cells to run")
-
-
-def a_folder(path):
-    path.unlink()
-    path.mkdir()
-
-
-def a_link_to_nothing(path):
-    path.unlink()
-    path.symlink_to("nowhere")
-
-
-def a_link_to_itself(path):
-    path.unlink()
-    path.symlink_to(path.name)
+    error, _ = cli("table", "tiny", code=2).err.splitlines()
+    assert path.name in error and "set aside as" in error
+    lines, errors = cli("run", "tiny.toml", "--dry-run")
+    assert errors == "" and lines.splitlines()[-1].startswith("tiny: 0 of 2 cells to run")
 
 
 @pytest.mark.parametrize("make", [a_folder, a_link_to_nothing, a_link_to_itself])
-def test_a_result_that_is_no_file_is_no_traceback(monkeypatch, capsys, stored, make):
+def test_a_result_that_is_no_file_is_no_traceback(cli, stored, make):
     path = min((stored / "cells").glob("*.json"))
     make(path)
-    code, _, errors = said(monkeypatch, capsys, "table", "tiny")
-    assert code == 0 and len(errors) <= 1
-    assert said(monkeypatch, capsys, "status")[0] == 0
+    assert cli("table", "tiny").err.count("\n") <= 1
+    cli("status")
 
 
 def pickled(path):
@@ -217,15 +193,16 @@ VALUES = {
 @pytest.mark.parametrize("command", ["table", "compare"])
 def test_damaged_values_of_users_are_no_traceback(monkeypatch, capsys, stored, damage_to, command):
     damage_to(min((stored / "cells").glob("*.npz")))
-    code, lines, errors = said(monkeypatch, capsys, command, "tiny")
-    assert code in (0, 2) and len(errors) == (code > 0) and (lines or errors)
-    assert all(line.startswith("rankbench: ") for line in errors)
+    code, said = rankbench(monkeypatch, command, "tiny"), capsys.readouterr()
+    assert code in (0, 2) and said.err.count("\n") == (code > 0) and (said.out or said.err)
+    assert said.err.startswith("rankbench: " * (code > 0)) and "Traceback" not in said.out
 
 
 @pytest.mark.parametrize("name", ["cells", "plans", "claims", ""])
 def test_a_file_where_a_folder_belongs_is_one_line(monkeypatch, capsys, stored, name):
     shutil.rmtree(stored / name, ignore_errors=True)
     (stored / name).write_text("a file") if name else stored.write_text("a file")
-    code, _, errors = said(monkeypatch, capsys, "run", "tiny.toml", "-q", "--no-report", "-s", "global[lam=10]")
-    assert code in (0, 2) and len(errors) == (code > 0)
+    code = rankbench(monkeypatch, "run", "tiny.toml", "-q", "--no-report", "-s", "global[lam=10]")
+    said = capsys.readouterr()
+    assert code in (0, 2) and said.err.count("\n") == (code > 0) and "Traceback" not in said.out
     assert os.path.exists(stored)

@@ -2,7 +2,6 @@
 
 import pytest
 from data.sources.at_hand import put, triples, view_of, words, zipped
-from helpers import rankbench
 
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
@@ -145,19 +144,15 @@ def test_other_counts_than_the_published_ones_are_refused(own, monkeypatch):
     assert f"{TRAIN} holds 2 users, 3 items, 4 ratings where 7,642 users, 11,915 items, 211,231 ratings" in refused({})
 
 
-def test_a_copy_is_imported_counted_and_kept_with_a_note_of_files_that_are_read_before_it(
-    own, monkeypatch, capsys, tmp_path
-):
+def test_a_copy_is_imported_counted_and_kept_with_a_note_of_files_that_are_read_before_it(cli, own, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
     for name, content in FILES.items():
         (copy / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    assert rankbench(monkeypatch, "data", "import", "yahoo-movies", str(copy)) == 0
-    kept = tmp_path / "cache" / "data" / "yahoo-movies"
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("yahoo-movies: 5 rows, 2 users, 3 items; ")
-    assert lines[1:] == [f"kept in {kept}"]
+    counted, *lines = cli("data", "import", "yahoo-movies", copy).out.splitlines()
+    assert counted.startswith("yahoo-movies: 5 rows, 2 users, 3 items; ")
+    kept = f"kept in {tmp_path / 'cache' / 'data' / 'yahoo-movies'}"
+    assert lines == [kept]
     put("yahoo-movies", FILES)
-    assert rankbench(monkeypatch, "data", "import", "yahoo-movies", str(copy)) == 0
     note = f"note: files in {tmp_path / 'data' / 'yahoo-movies'} are read before those in the cache"
-    assert capsys.readouterr().out.splitlines()[1:] == [f"kept in {kept}", note]
+    assert cli("data", "import", "yahoo-movies", copy).out.splitlines()[1:] == [kept, note]

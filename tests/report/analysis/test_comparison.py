@@ -1,14 +1,11 @@
 """Solvers compared two by two: within an experiment, and each with itself in two results folders."""
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, around, made_up, prepared, silent, tiny
+from helpers import MACHINE, around, csv_rows, made_up, prepared, silent, tiny
 
-from rankbench.cli import main
 from rankbench.records.cells import Selection
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.comparison import COLUMNS, _counted, between, sheet_of, to_csv, within
@@ -109,32 +106,21 @@ def test_what_differs_is_bold_and_the_csv_holds_every_digit(tmp_path):
     bold = {table.lines[line][column] for line, column in table.best}
     assert any(line[-1].startswith("equal within") for line in table.lines)
     assert bold == {BETTER, WORSE} and len(table.headings) == len(table.lines[0]) == len(table.numeric)
-    back = list(csv.DictReader(io.StringIO(to_csv(found))))
+    back = csv_rows(to_csv(found))
     assert [float(line["difference"]) for line in back] == [one.difference for one in found]
     assert [line["verdict"] for line in back] == [one.verdict for one in found]
 
 
-def compared(monkeypatch, *words):
-    """The exit code of `rankbench compare`."""
-    monkeypatch.setattr("sys.argv", ["rankbench", "compare", *map(str, words)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    return left.value.code
-
-
-def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp_path):
+def test_the_verb_compares_an_experiment_or_two_folders(cli, tmp_path):
     kept(tmp_path / "one")
     kept(tmp_path / "other", {"sgd": 0.4})
-    assert compared(monkeypatch, "tiny", "--out", tmp_path / "one") == 0
-    assert "tiny: each two solvers, user by user" in capsys.readouterr().out
-    assert compared(monkeypatch, "tiny", "--out", tmp_path / "one", "--csv") == 0
-    assert capsys.readouterr().out.startswith(
-        "experiment,data,split,first,second,metric,one,other,difference,low,high,p"
-    )
-    assert compared(monkeypatch, tmp_path / "one", tmp_path / "one", "--fail-if-worse") == 0
-    assert compared(monkeypatch, tmp_path / "one", tmp_path / "other") == 0
-    assert compared(monkeypatch, tmp_path / "one", tmp_path / "other", "--fail-if-worse") == 1
-    assert "**worse**" in capsys.readouterr().out
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert "tiny: each two solvers, user by user" in cli("compare", "tiny", "--out", one).out
+    columns = "experiment,data,split,first,second,metric,one,other,difference,low,high,p"
+    assert cli("compare", "tiny", "--out", one, "--csv").out.startswith(columns)
+    cli("compare", one, one, "--fail-if-worse")
+    cli("compare", one, other)
+    assert "**worse**" in cli("compare", one, other, "--fail-if-worse", code=1).out
 
 
 @pytest.mark.parametrize(
@@ -144,14 +130,12 @@ def test_the_verb_compares_an_experiment_or_two_folders(monkeypatch, capsys, tmp
         (("bare", "bare"), "nothing to compare"),
     ],
 )
-def test_wrong_use_is_one_line(monkeypatch, capsys, tmp_path, words, line):
+def test_wrong_use_is_one_line(cli, monkeypatch, tmp_path, words, line):
     kept(tmp_path / "one")
     kept(tmp_path / "bare", arrays=lambda cell, value: {})
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert compared(monkeypatch, *words) == 2
-    told = capsys.readouterr().err
-    assert line in told and told.count("\n") == 1
+    assert line in cli.refuses("compare", *words)
 
 
 SPLITS = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
@@ -163,7 +147,7 @@ def test_comparisons_on_several_splits_say_on_which(tmp_path):
     assert [one.split for one in found] == [SPLITS[0]] * 6 + [SPLITS[1]] * 6
     assert sheet_of(found).headings[:3] == ("data", "split", "metric")
     assert {line[:2] for line in sheet_of(found).lines} == {(found[0].data, split) for split in SPLITS}
-    lines = list(csv.DictReader(io.StringIO(to_csv(found))))
+    lines = csv_rows(to_csv(found))
     assert [(line["data"], line["split"]) for line in lines] == [(one.data, one.split) for one in found]
     assert list(lines[0]) == list(COLUMNS) == list(found[0].record)
 

@@ -1,13 +1,11 @@
 """Figures of growth: courses along the axis, fitted exponents beside the theory's, and the table and the figure."""
 
-import csv
-import io
 from dataclasses import replace
 from itertools import pairwise
 from math import isclose
 
 import pytest
-from helpers import MACHINE, altered, colours, made_up, prepared, rankbench, tiny
+from helpers import MACHINE, altered, colours, csv_rows, made_up, prepared, tiny
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -82,7 +80,7 @@ def test_the_table_says_whether_the_interval_has_the_exponent_of_the_theory(stud
 
 
 def test_the_csv_has_all_digits_and_both_ends_of_the_theory(study):
-    found = list(csv.DictReader(io.StringIO(exponents_to_csv(study()))))
+    found = csv_rows(exponents_to_csv(study()))
     assert tuple(found[0]) == COLUMNS
     second = found[1]
     assert isclose(float(second["seconds"]), 2) and (second["seconds_theory_low"], second["seconds_theory_high"]) == (
@@ -98,7 +96,7 @@ def test_times_that_other_cells_disturbed_give_no_exponent_and_other_machines_no
     found = study()
     entries = tuple(replace(entry, result=replace(entry.result, contended=True)) for entry in found.entries)
     assert all(course.time is None and course.memory for course in courses(altered(found, entries=entries)))
-    (row, _) = csv.DictReader(io.StringIO(exponents_to_csv(altered(found, entries=entries))))
+    (row, _) = csv_rows(exponents_to_csv(altered(found, entries=entries)))
     assert row["seconds"] == "" and isclose(float(row["memory"]), 1)
     elsewhere = replace(MACHINE, cpu="another")
     last = replace(found.entries[-1], result=replace(found.entries[-1].result, machine=elsewhere))
@@ -199,7 +197,7 @@ def test_results_that_did_not_end_well_leave_no_figure_and_no_table(study):
 
 
 @pytest.mark.slow
-def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch, capsys):
+def test_the_report_and_the_command_have_the_table(cli, study, tmp_path):
     study()
     folder = ResultsFolder(tmp_path, print)
     write_report(folder, print, tmp_path / "report", page=False)
@@ -209,15 +207,14 @@ def test_the_report_and_the_command_have_the_table(study, tmp_path, monkeypatch,
     assert exact == exponents_to_csv(stored(folder, "tiny"))
     for option, part in (("", "| solver | users |"), ("--csv", exact), ("--latex", "toprule")):
         arguments = ["table", "tiny", "--what", "costs", *filter(None, [option]), "--out", str(tmp_path)]
-        assert rankbench(monkeypatch, *arguments) == 0
-        assert part in capsys.readouterr().out
+        assert part in cli(*arguments).out
 
 
-def test_a_table_of_costs_is_only_for_experiments_that_compare_them(tmp_path, monkeypatch, capsys):
+def test_a_table_of_costs_is_only_for_experiments_that_compare_them(cli, tmp_path):
     run = prepared(tmp_path, tiny())
     run.open()
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "costs", "--out", str(tmp_path)) == 2
-    assert "tiny compares no costs: its figure shows no growth, and it names no rivals" in capsys.readouterr().err
+    said = cli.refuses("table", "tiny", "--what", "costs", "--out", tmp_path)
+    assert "tiny compares no costs: its figure shows no growth, and it names no rivals" in said
 
 
 @pytest.mark.parametrize("value", ["1", True, [1], [2, 1], [0, 1, 2], 11, float("nan")])
@@ -276,18 +273,16 @@ def test_the_first_word_of_names_stands_for_all_of_them():
     assert experiments.members("scalin") == ["scalin"] and experiments.members("own.toml") == ["own.toml"]
 
 
-def test_info_of_a_first_word_lists_the_experiments(monkeypatch, capsys):
-    assert rankbench(monkeypatch, "list", "peers") == 0
-    assert capsys.readouterr().out.splitlines() == [
+def test_info_of_a_first_word_lists_the_experiments(cli):
+    assert cli("list", "peers").out.splitlines() == [
         "peers-ratings: Beside other packages: solvers that learn from ratings",
         "peers-recall: Beside other packages: solvers that learn what users have rated at all",
         "peers-top: Beside other packages: the ten items shown first",
     ]
 
 
-def test_a_preview_of_a_first_word_lists_the_cells_of_all(monkeypatch, capsys, tmp_path):
-    assert rankbench(monkeypatch, "run", "outgrown", "--dry-run", "--out", str(tmp_path)) == 0
-    said = capsys.readouterr().out
+def test_a_preview_of_a_first_word_lists_the_cells_of_all(cli, tmp_path):
+    said = cli("run", "outgrown", "--dry-run", "--out", tmp_path).out
     assert "outgrown-ratings:" in said and "outgrown-comparisons:" in said
 
 

@@ -1,10 +1,8 @@
 """The peak memory of each stage is measured in a run, stored with the result, and shown as a table."""
 
-import csv
-import io
 from dataclasses import replace
 
-from helpers import TINY, ran, rankbench
+from helpers import TINY, csv_rows, ran
 
 from rankbench.planning.memory import PeakMemory
 from rankbench.records.codec import decode, encode
@@ -37,7 +35,7 @@ def test_a_stage_that_takes_more_shows_more_and_the_next_one_less():
     assert list(found) == ["data", "train", "evaluate"] and found["train"] == most
 
 
-def test_the_table_has_a_line_for_each_result(tmp_path, monkeypatch, capsys):
+def test_the_table_has_a_line_for_each_result(cli, tmp_path):
     run = ran(tmp_path, replace(TINY, repetitions=1))
     first = run.study().results[0]
     run.keep(replace(first, peaks=(Peak("data", 812.4), Peak("train", 90.75))), {})
@@ -45,14 +43,11 @@ def test_the_table_has_a_line_for_each_result(tmp_path, monkeypatch, capsys):
     assert found
     (line, *others), number = peak_sheet(found).lines, len(found.results)
     assert line[5:] == ("812", "", "", "", "91", "") and len(others) == number - 1 and all(all(one) for one in others)
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--csv", "--out", str(tmp_path)) == 0
-    written = capsys.readouterr().out
+    written = cli("table", "tiny", "--what", "peaks", "--csv", "--out", tmp_path).out
     assert written == peaks_to_csv(found)
-    table = list(csv.DictReader(io.StringIO(written)))
+    table = csv_rows(written)
     assert tuple(table[0]) == COLUMNS and len(table) == number
     assert (table[0]["data_mb"], table[0]["split"], table[0]["train_mb"]) == ("812.4", TINY.splits[0], "90.75")
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--out", str(tmp_path)) == 0
-    shown = capsys.readouterr().out
+    shown = cli("table", "tiny", "--what", "peaks", "--out", tmp_path).out
     assert "evaluate MB" in shown and " 812 " in shown
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "peaks", "--latex", "--out", str(tmp_path)) == 0
-    assert "toprule" in capsys.readouterr().out
+    assert "toprule" in cli("table", "tiny", "--what", "peaks", "--latex", "--out", tmp_path).out

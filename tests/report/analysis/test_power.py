@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, rankbench, tiny, tiny_toml
+from helpers import made_up, prepared, tiny, tiny_toml
 
 from rankbench.api.outcomes import Outcome
 
@@ -33,13 +33,10 @@ def test_more_repetitions_show_smaller_differences_and_take_longer(tmp_path):
     assert few.seconds.tolist() == pytest.approx([18.0, 18.0])  # two cells of three seconds in each repetition
 
 
-def test_a_dry_run_says_it(tmp_path, monkeypatch, capsys):
+def test_a_dry_run_says_it(cli, tmp_path):
     path = tiny_toml(tmp_path, repetitions="3")
     out = str(tmp_path / "results")
-    assert rankbench(monkeypatch, "run", path, "--dry-run", "--out", out) == 0
-    assert "two stored repetitions (-r 2) say it" in capsys.readouterr().out
-    assert rankbench(monkeypatch, "run", path, "-q", "--no-report", "--out", out) == 0
-    capsys.readouterr()
-    assert rankbench(monkeypatch, "run", path, "--dry-run", "-r", "5", "--out", out) == 0
-    said = capsys.readouterr().out
+    assert "two stored repetitions (-r 2) say it" in cli("run", path, "--dry-run", "--out", out).out
+    cli("run", path, "-q", "--no-report", "--out", out)
+    said = cli("run", path, "--dry-run", "-r", "5", "--out", out).out
     assert "ndcg@5: differences that would show with a probability of .8: 5 repetitions, " in said

@@ -1,13 +1,11 @@
 """Reference numbers: published on the same data, published on other data, or computed."""
 
-import csv
-import io
 import json
 import re
 from dataclasses import replace
 
 import pytest
-from helpers import made_up, prepared, tiny
+from helpers import csv_rows, made_up, prepared, tiny
 
 from rankbench.experiments import PER_STEP, Figure, Published
 from rankbench.names import Pattern
@@ -43,7 +41,7 @@ def of_sgd(on=None, **changes):
 
 def lines_of(study):
     """What scripts read, by solver, of the second metric."""
-    table = csv.DictReader(io.StringIO(to_csv(rows(study))))
+    table = csv_rows(to_csv(rows(study)))
     return {line["solver"]: line for line in table if line["metric"] == "ndcg@5"}
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, rankbench, silent, store_in, tiny
+from helpers import made_up, prepared, silent, store_in, tiny
 
 from rankbench.experiments import Figure
 from rankbench.records.store import ResultsFolder
@@ -100,10 +100,10 @@ def test_the_report_has_the_diagram_as_files_a_sentence_and_equal_bytes(tmp_path
     assert svg.startswith("<svg") and svg.rstrip().endswith("</svg>") and svg == of_ranks.ranks_svg(found)
 
 
-def test_plot_draws_the_ranks_too(tmp_path, monkeypatch, capsys):
+def test_plot_draws_the_ranks_too(cli, tmp_path):
     studied(tmp_path, TWO, ("sgd", "global"))
-    assert rankbench(monkeypatch, "report", "tiny", "--to", str(tmp_path / "f"), "--out", str(tmp_path)) == 0
-    assert str(tmp_path / "f" / "tiny-ranks.pdf") in capsys.readouterr().out
+    said = cli("report", "tiny", "--to", tmp_path / "f", "--out", tmp_path).out
+    assert str(tmp_path / "f" / "tiny-ranks.pdf") in said
     assert (tmp_path / "f" / "tiny-ranks.png").stat().st_size > 1000
 
 

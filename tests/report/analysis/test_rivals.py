@@ -1,12 +1,10 @@
 """Rivals of other packages: ratios of seconds paired by repetition, quality beside them, and who is absent and why."""
 
-import csv
-import io
 from dataclasses import replace
 from math import sqrt
 
 import pytest
-from helpers import MACHINE, altered, made_up, prepared, rankbench, tiny
+from helpers import MACHINE, altered, csv_rows, made_up, prepared, tiny
 
 from rankbench import experiments
 from rankbench.experiments.costs import Rivals
@@ -99,7 +97,7 @@ def test_the_table_has_means_with_intervals_over_repetitions(study):
 
 
 def test_the_csv_has_all_digits(study):
-    (row,) = csv.DictReader(io.StringIO(rivals_to_csv(study(repetitions=3))))
+    (row,) = csv_rows(rivals_to_csv(study(repetitions=3)))
     assert tuple(row) == COLUMNS
     assert float(row["ratio"]) == pytest.approx(2.0) and row["repetitions"] == "3"
     assert float(row["ours_value"]) == 0.9 and float(row["ours_low"]) == 0.9
@@ -132,7 +130,7 @@ def test_a_peer_that_is_not_installed_is_named_with_the_reason_and_the_others_st
     assert second.left_out == "" and second.ratios
     assert third.left_out == "mf has not run"
     assert rival_sheet(altered(found, skips=(skip,))).lines[0][-1] == first.left_out
-    assert len(list(csv.DictReader(io.StringIO(rivals_to_csv(found))))) == 3
+    assert len(csv_rows(rivals_to_csv(found))) == 3
 
 
 def test_a_rival_that_failed_is_named_with_the_reason(study):
@@ -216,10 +214,9 @@ def test_rivals_are_read_with_the_canonical_name_of_their_metric():
 
 
 @pytest.mark.slow
-def test_without_any_peer_the_experiment_runs_and_says_what_is_left_out(tmp_path, monkeypatch, capsys):
+def test_without_any_peer_the_experiment_runs_and_says_what_is_left_out(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("rankbench.core.packages.find_spec", lambda name: None)
-    assert rankbench(monkeypatch, "run", "peers", "--out", str(tmp_path)) == 0
-    said = capsys.readouterr().out
+    said = cli("run", "peers", "--out", tmp_path).out
     assert "xgboost needs a package that is not installed" in said
     written = (tmp_path / "report" / "peers.md").read_text()
     assert "Beside other packages:" in written and "to get it: pip install lightfm-next" in written

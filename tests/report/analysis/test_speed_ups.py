@@ -1,10 +1,7 @@
 """Speed-ups: per repetition, without set-up time, and with the bound of the schedule."""
 
-import csv
-import io
-
 import pytest
-from helpers import colours, made_up, prepared, tiny
+from helpers import colours, csv_rows, made_up, prepared, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published
@@ -99,7 +96,7 @@ def test_a_published_speed_up_needs_its_number_of_threads(given):
 
 
 def test_scripts_find_the_threads_among_the_settings(study):
-    found = list(csv.DictReader(io.StringIO(to_csv(rows(study())))))
+    found = csv_rows(to_csv(rows(study())))
     assert [line["settings"].rpartition(",")[2] for line in found] == ["threads=1", "threads=3"] * 2
 
 

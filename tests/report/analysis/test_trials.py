@@ -2,12 +2,11 @@
 
 import csv
 import gzip
-import io
 import re
 from dataclasses import replace
 
 import pytest
-from helpers import SPACES, around, made_up, prepared, silent, tuned
+from helpers import SPACES, around, csv_rows, made_up, prepared, silent, tuned
 
 from rankbench.execution.run import Run
 from rankbench.experiments import Figure, Published
@@ -191,7 +190,7 @@ def test_best_first_follows_the_metrics_direction_and_leaves_failures_last(tmp_p
 
 def test_the_list_of_trials_can_be_read_back(tmp_path):
     found = trials(stored(tmp_path))
-    back = list(csv.DictReader(io.StringIO(trials_to_csv(found))))
+    back = csv_rows(trials_to_csv(found))
     assert tuple(back[0]) == COLUMNS
     assert [float(line["value"]) for line in back] == [t.value for t in found]
     assert [line["chosen"] for line in back] == ["yes" if t.chosen else "no" for t in found]

@@ -1,11 +1,9 @@
 """The table of where the variance comes from: of one run, and of runs that redraw fewer sources."""
 
-import csv
-import io
 from dataclasses import replace
 
 import pytest
-from helpers import TINY, altered, ran, rankbench, tiny, tuned
+from helpers import TINY, altered, csv_rows, ran, tiny, tuned
 
 import rankbench as package
 from rankbench.experiments.spaces import Tune
@@ -89,17 +87,15 @@ def test_the_scope_of_a_run_says_what_it_draws_anew(tmp_path):
     assert scope_of([], ()) == "on this split"
 
 
-def test_the_table_is_printed_as_markdown_csv_latex_and_in_the_report(folder, found, monkeypatch, capsys):
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "variance", "--out", str(folder)) == 0
-    printed = capsys.readouterr().out
+def test_the_table_is_printed_as_markdown_csv_latex_and_in_the_report(cli, folder, found):
+    printed = cli("table", "tiny", "--what", "variance", "--out", folder).out
     sheet = share_sheet(found)
     assert "| variance of the | source | share | 95 % | degrees |" in printed
     assert " | ".join(sheet.lines[0]) in printed and "need not add up to 100 %" in printed
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "variance", "--csv", "--out", str(folder)) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert rows == list(csv.DictReader(io.StringIO(shares_to_csv(found)))) and tuple(rows[0]) == COLUMNS
+    rows = csv_rows(cli("table", "tiny", "--what", "variance", "--csv", "--out", folder).out)
+    assert rows == csv_rows(shares_to_csv(found)) and tuple(rows[0]) == COLUMNS
     assert float(rows[0]["share"]) == found[0].share
-    assert rankbench(monkeypatch, "report", "--no-page", "--out", str(folder)) == 0
+    cli("report", "--no-page", "--out", folder)
     (page,) = (path for path in folder.glob("report/*.md") if "Where the variance comes from" in path.read_text())
     assert "| users |" in page.read_text()
 
@@ -110,11 +106,11 @@ def test_the_table_of_python_has_the_same_rows(folder, found):
     assert table.source.tolist() == [one.source for one in found]
 
 
-def test_of_one_repetition_there_is_no_table_and_the_remedy_is_said(tmp_path, monkeypatch, capsys):
+def test_of_one_repetition_there_is_no_table_and_the_remedy_is_said(cli, tmp_path):
     ran(tmp_path, TINY, Selection(repetitions=1))
     assert package.outcome("tiny", out=tmp_path).variance().empty
-    assert rankbench(monkeypatch, "table", "tiny", "--what", "variance", "--out", str(tmp_path)) == 2
-    assert "has no two repetitions" in (said := capsys.readouterr().err) and "-r 2" in said
+    said = cli.refuses("table", "tiny", "--what", "variance", "--out", tmp_path)
+    assert "has no two repetitions" in said and "-r 2" in said
 
 
 def test_the_scope_is_that_of_the_repetitions_that_are_compared(tmp_path):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from helpers import colours, made_up, prepared, rankbench, silent, tiny
+from helpers import colours, made_up, prepared, silent, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments.costs import Rivals
@@ -78,7 +78,7 @@ def test_the_page_lists_them(study):
 
 
 @pytest.mark.slow
-def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, capsys):
+def test_a_run_stores_them_and_plot_basis_draws_them(cli, tmp_path):
     lines = [f"{user},{item},{(user * item + item) % 5}" for user in range(6) for item in range(8)]
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines, ""]))
     named = [f"{item},{item % 3},{item % 2}" for item in range(8)]
@@ -89,16 +89,15 @@ def test_a_run_stores_them_and_plot_basis_draws_them(tmp_path, monkeypatch, caps
         'solvers = ["frsvm[rank=2]"]\nrepetitions = 1\n[budget]\nsteps = 2\n'
     )
     out = str(tmp_path / "out")
-    assert rankbench(monkeypatch, "run", str(tmp_path / "own.toml"), "--out", out, "--no-report", "--quiet") == 0
-    capsys.readouterr()
-    assert rankbench(monkeypatch, "report", "own", "--columns", "2", "--to", str(tmp_path), "--out", out) == 0
+    cli("run", tmp_path / "own.toml", "--out", out, "--no-report", "--quiet")
+    said = cli("report", "own", "--columns", "2", "--to", tmp_path, "--out", out).out
     drawn = [f"own{part}.{kind}" for part in ("", "-basis-1") for kind in ("pdf", "png")]
-    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name) for name in drawn]
+    assert said.splitlines() == [str(tmp_path / name) for name in drawn]
     assert colours(tmp_path / "own-basis-1.png") > 10
-    assert rankbench(monkeypatch, "report", "own", "--columns", "one", "--to", str(tmp_path), "--out", out) == 2
-    assert "--columns=one: expected numbers like 1,2" in capsys.readouterr().err
+    said = cli.refuses("report", "own", "--columns", "one", "--to", tmp_path, "--out", out)
+    assert "--columns=one: expected numbers like 1,2" in said
     second = (tmp_path / "own-basis-1.png").read_bytes()
-    assert rankbench(monkeypatch, "report", "own", "--to", str(tmp_path), "--out", out) == 0
+    cli("report", "own", "--to", tmp_path, "--out", out)
     assert second != (tmp_path / "own-basis-1.png").read_bytes()  # of the first too
 
 
