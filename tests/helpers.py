@@ -151,6 +151,42 @@ def around(cell: Cell, value: float, users: int = 20) -> dict[str, Floats]:
     return {measure.label: one + noise for measure, one in zip(cell.measures, values, strict=True)}
 
 
+def no_values(cell: Cell, value: float) -> dict[str, Floats]:
+    """No values for each user, as results of older versions have none."""
+    return {}
+
+
+def made_up_run(
+    out: Path,
+    experiment: Experiment = TINY,
+    value: Any = 0.5,
+    *,
+    selection: Selection | None = None,
+    made: Callable[..., Result] = made_up,
+    arrays: Callable[[Cell, float], dict[str, Floats]] = around,
+    **changes: Any,
+) -> Run:
+    """An experiment's run with made-up results, which are stored as if it had been run.
+
+    `value` is a number for all cells, one for each, or a function of the cell, and so may be what changes its result.
+    A cell whose value is None has no result.
+    """
+    run = prepared(out, experiment, selection)
+    run.open()
+    cells = run.plan.cells
+    values = map(value, cells) if callable(value) else value if isinstance(value, tuple) else (value,) * len(cells)
+    for cell, one in zip(cells, values, strict=False):
+        own = {name: change(cell) if callable(change) else change for name, change in changes.items()}
+        if one is not None:
+            run.keep(made(cell, one, **own), arrays(cell, one))
+    return run
+
+
+def made_up_study(out: Path, *asked: Any, **changes: Any) -> Study:
+    """The study of such a run."""
+    return made_up_run(out, *asked, **changes).study()
+
+
 def altered(study: Study, **changes: Any) -> Study:
     """The study with other entries, trials (both with their results) or fields of its plan."""
     entries, trials = changes.pop("entries", study.entries), changes.pop("trials", study.trials)

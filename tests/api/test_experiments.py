@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 import pandas
 import pytest
-from helpers import SPACES, TINY, made_up, prepared, tiny
+from helpers import SPACES, TINY, made_up, made_up_study, prepared, tiny
 
 import rankbench
 from rankbench.api.outcomes import Outcome
@@ -273,12 +273,11 @@ def test_data_with_times_runs_on_splits_by_time_folds_and_a_given_one(tmp_path):
 
 def test_the_best_of_several_splits_is_asked_for_by_its_split(tmp_path):
     splits = ("n-per-user[n=8,least=5]", "n-per-user[n=9,least=5]")
-    run = prepared(tmp_path, tiny(splits=splits, repetitions=1))
-    run.open()
-    for cell in run.plan.cells:
-        first, is_global = cell.place.split.written == splits[0], cell.solver.name == "global"
-        run.keep(made_up(cell, 0.2 if first == is_global else 0.4), {})
-    found = Outcome(run.study())
+
+    def value(cell):
+        return 0.2 if (cell.place.split.written == splits[0]) == (cell.solver.name == "global") else 0.4
+
+    found = Outcome(made_up_study(tmp_path, tiny(splits=splits, repetitions=1), value))
     with pytest.raises(
         UserError, match=r"values on different split cannot be compared.*; choose one with best_on\(split="
     ):

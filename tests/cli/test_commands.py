@@ -15,7 +15,19 @@ from zipfile import ZipFile
 
 import pandas
 import pytest
-from helpers import TINY, TUNE_TOML, absent_data, csv_rows, made_up, prepared, ran, tiny_toml, with_solver
+from helpers import (
+    TINY,
+    TUNE_TOML,
+    absent_data,
+    csv_rows,
+    made_up,
+    made_up_run,
+    no_values,
+    prepared,
+    ran,
+    tiny_toml,
+    with_solver,
+)
 from rich.console import Console
 
 from rankbench.api.session import Session, chosen_experiments
@@ -569,10 +581,7 @@ def test_more_threads_than_cores_is_allowed_and_noted(cli, tmp_path):
 @pytest.fixture
 def nothing_good(tmp_path):
     """A folder with a run none of whose cells ended well."""
-    run = prepared(tmp_path / "out", TINY)
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(replace(made_up(cell, 0.5), status="failed", reason="broken", curve=()), {})
+    made_up_run(tmp_path / "out", status="failed", reason="broken", curve=(), arrays=no_values)
     return str(tmp_path / "out")
 
 
@@ -593,10 +602,7 @@ def test_results_that_lack_what_is_asked_for_are_one_line(cli, monkeypatch, tmp_
 
 
 def test_a_figure_cannot_be_written_below_a_file(cli, tmp_path):
-    run = prepared(tmp_path / "out", TINY)
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), {})
+    made_up_run(tmp_path / "out", arrays=no_values)
     (tmp_path / "file").write_text("")
     said = cli.refuses("report", "tiny", "--to", tmp_path / "file", "--out", tmp_path / "out")
     assert f"cannot write to {tmp_path}/file: File exists" in said

@@ -16,6 +16,8 @@ from helpers import (
     around,
     csv_rows,
     made_up,
+    made_up_run,
+    no_values,
     prepared,
     ran,
     rankbench,
@@ -42,14 +44,6 @@ from rankbench.report.study import study
 pytestmark = pytest.mark.slow
 
 OTHER = replace(MACHINE, cpu="another processor", git="def4567890ab")
-
-
-def kept(out, experiment=TINY, value=0.5, selection=None, arrays=around, **changes):
-    """A folder with made-up results."""
-    run = prepared(out, experiment, selection)
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, value, **changes), arrays(cell, value))
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +227,7 @@ def test_a_run_without_a_result_has_no_archive(cli, tmp_path):
 
 def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(cli, tmp_path):
     (tmp_path / "r.csv").write_text("".join(f"u{i},i{j},{(i * j) % 5}\n" for i in range(12) for j in range(20)))
-    kept(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'r.csv'}",)))
+    made_up_run(tmp_path / "r", tiny(data=(f"csv:{tmp_path / 'r.csv'}",)))
     cli("archive", "tiny", "--out", tmp_path / "r")
     with zipfile.ZipFile("tiny.zip") as archive:
         graph = json.loads(archive.read("ro-crate-metadata.json"))["@graph"]
@@ -243,7 +237,7 @@ def test_of_own_data_an_archive_tells_the_hash_and_nothing_else(cli, tmp_path):
 
 
 def test_an_unfinished_run_says_how_much_is_there(cli, tmp_path):
-    kept(tmp_path / "r")
+    made_up_run(tmp_path / "r")
     sorted((tmp_path / "r" / "tiny" / "cells").glob("*.json"))[0].unlink()
     assert "3 of 4 results" in cli("archive", "tiny", "--out", tmp_path / "r").out
     assert cli("table", "tiny.zip").err == "tiny.zip: 3 of 4 results there\n"
@@ -253,8 +247,8 @@ def test_an_unfinished_run_says_how_much_is_there(cli, tmp_path):
 
 
 def test_two_machines_are_merged_and_shown(cli, tmp_path):
-    kept(tmp_path / "a", selection=Selection(repetitions=1))
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a", selection=Selection(repetitions=1))
+    made_up_run(tmp_path / "b", machine=OTHER)
     said = cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all", "--dry-run").out
     assert "4 results would be added, 2 measurements would be kept beside" in said and "dry run" in said
     cli("status", "--out", "all", code=2)  # nothing was written
@@ -278,8 +272,8 @@ def test_two_machines_are_merged_and_shown(cli, tmp_path):
 
 def test_results_that_give_way_to_better_ones_are_counted(cli, tmp_path):
     bad = {"status": "timeout", "reason": "10 s", "curve": (), "counted": ()}
-    kept(tmp_path / "a", arrays=lambda cell, value: {}, **bad)
-    kept(tmp_path / "b")
+    made_up_run(tmp_path / "a", arrays=no_values, **bad)
+    made_up_run(tmp_path / "b")
     for more, added, are in ((("--dry-run",), "would be added", "would be "), ((), "added", "are ")):
         said = cli("merge", tmp_path / "b", "--out", tmp_path / "a", *more).out
         assert said.splitlines()[0] == (
@@ -289,8 +283,8 @@ def test_results_that_give_way_to_better_ones_are_counted(cli, tmp_path):
 
 
 def test_one_machines_times_can_be_shown(cli, tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER, wall=9.0, peak_mb=77.0)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER, wall=9.0, peak_mb=77.0)
     cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
     for asked, memory in (
         (OTHER.fingerprint[:6], "77.0"),
@@ -304,8 +298,8 @@ def test_one_machines_times_can_be_shown(cli, tmp_path):
 
 
 def test_a_conflict_is_shown_and_the_exit_code_says_so(cli, tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", value=0.6)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", value=0.6)
     before = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*.json") if "cells" in str(path)}
     said = cli("merge", tmp_path / "b", "--out", tmp_path / "a", code=1).out
     assert f"ndcg@5 is 0.5 in {tmp_path / 'a'}, 0.6 in {tmp_path / 'b'}" in said
@@ -327,7 +321,7 @@ def test_an_archive_is_merged_like_a_folder(cli, real):
 
 def test_each_later_one_is_compared_with_the_first(cli, tmp_path):
     for name, value in (("a", 0.5), ("b", 0.6), ("c", 0.4)):
-        kept(tmp_path / name, value=value)
+        made_up_run(tmp_path / name, value=value)
     words = [tmp_path / name for name in "abc"]
     rows = csv_rows(cli("compare", *words, "--csv").out)
     assert len(rows) == 2 * 2 * 2
@@ -339,8 +333,8 @@ def test_each_later_one_is_compared_with_the_first(cli, tmp_path):
 
 
 def test_two_commits_in_one_folder_are_compared(cli, tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER, curve=made_up(prepared(tmp_path / "x", TINY).plan.cells[0], 0.5).curve)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER, curve=made_up(prepared(tmp_path / "x", TINY).plan.cells[0], 0.5).curve)
     cli("merge", tmp_path / "a", tmp_path / "b", "--out", "all")
     said = cli("compare", "abc123", "def456", "--out", "all").out
     assert "equal within" in said and "in def456: 0.5000" in said
@@ -368,7 +362,7 @@ def of_one_user(cell, value):
 def test_one_repetition_one_user_and_identical_values_have_a_p_value(cli, tmp_path, arrays, repetitions, other):
     for name, value in (("a", 0.5), ("b", other)):
         counted = (Counted(20 if arrays is around else 1, 0),) * 2
-        kept(tmp_path / name, tiny(repetitions=repetitions), value, arrays=arrays, counted=counted)
+        made_up_run(tmp_path / name, tiny(repetitions=repetitions), value, arrays=arrays, counted=counted)
     said = cli("compare", tmp_path / "a", tmp_path / "b", "--csv").out
     rows = csv_rows(said)
     assert len(rows) == 4 and "nan" not in said
@@ -378,10 +372,10 @@ def test_one_repetition_one_user_and_identical_values_have_a_p_value(cli, tmp_pa
 
 
 def test_sets_without_a_common_split_or_the_same_users_are_refused(cli, tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "seed", selection=Selection(seed=1))
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "seed", selection=Selection(seed=1))
     fewer = (Counted(19, 0), Counted(19, 0))
-    kept(tmp_path / "users", arrays=lambda cell, value: around(cell, value, users=19), counted=fewer)
+    made_up_run(tmp_path / "users", arrays=lambda cell, value: around(cell, value, users=19), counted=fewer)
     run = prepared(tmp_path / "rows", TINY)
     run.open()
     store = store_in(tmp_path / "rows")
@@ -421,7 +415,7 @@ def test_the_best_solver_of_an_experiment_or_archive(cli, real):
 
 
 def test_several_data_sets_need_a_choice(cli, tmp_path):
-    kept(tmp_path / "a", tiny(data=(*TINY.data, "low-rank[users=24,items=30,per_user=20]")))
+    made_up_run(tmp_path / "a", tiny(data=(*TINY.data, "low-rank[users=24,items=30,per_user=20]")))
     said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
     assert "choose one with -d" in said and "users=24" in said
     said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a", "-d", TINY.data[0])
@@ -429,7 +423,7 @@ def test_several_data_sets_need_a_choice(cli, tmp_path):
 
 
 def test_several_splits_need_a_choice(cli, tmp_path):
-    kept(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
+    made_up_run(tmp_path / "a", tiny(splits=(*TINY.splits, "entries[test=0.2]")))
     said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
     assert "entries[test=0.2], n-per-user[n=8,least=5]; choose one with --split" in said
     said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a", "--split", "entries")
@@ -439,7 +433,7 @@ def test_several_splits_need_a_choice(cli, tmp_path):
 
 
 def test_an_ambiguous_key_lists_the_cells(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     results = ResultsFolder(tmp_path / "a", silent)
     with pytest.raises(UserError, match="is the start of 4 keys: ") as error:
         by_key(results, "")
@@ -473,7 +467,9 @@ def test_another_model_is_not_written_unless_asked_for(cli, real, tmp_path):
     changed(tmp_path / "r", model="")
     assert "older than hashes of models" in cli.refuses("model", key, "--out", tmp_path / "r")
     changed(tmp_path / "r", status="timeout", reason="slow")
-    assert "ended as timeout: only a cell that ended well has a model" in cli.refuses("model", key, "--out", tmp_path / "r")
+    assert "ended as timeout: only a cell that ended well has a model" in cli.refuses(
+        "model", key, "--out", tmp_path / "r"
+    )
 
 
 def test_racing_threads_are_named(cli, tmp_path):
@@ -550,6 +546,6 @@ def test_a_model_whose_result_is_damaged_or_whose_data_has_changed_is_not_made(c
 
 
 def test_the_best_of_cells_none_of_which_ended_well_is_none(cli, tmp_path):
-    kept(tmp_path / "a", arrays=lambda cell, value: {}, status="failed", reason="broken", curve=())
+    made_up_run(tmp_path / "a", arrays=no_values, status="failed", reason="broken", curve=())
     said = cli.refuses("model", "tiny", "--best", "--out", tmp_path / "a")
     assert "no cell that was asked for has ended well with a value of pairwise-error" in said

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 import pandas
 import pytest
-from helpers import SOLVER_HEAD, absent_data, around, made_up, prepared, tiny, with_solver
+from helpers import SOLVER_HEAD, absent_data, made_up_study, prepared, tiny, with_solver
 
 from rankbench import experiments
 from rankbench.api.anytime import cores
@@ -476,11 +476,7 @@ def test_an_experiment_file_that_cannot_be_written_is_named(cli, tmp_path):
 
 def studied(folder, value=0.5, **changes):
     """A study with made-up results of two solvers."""
-    run = prepared(folder, tiny(repetitions=1))
-    run.open()
-    for number, cell in enumerate(run.plan.cells):
-        run.keep(made_up(cell, value + 0.2 * number, **changes), around(cell, value + 0.2 * number))
-    return run.study()
+    return made_up_study(folder, tiny(repetitions=1), (value, value + 0.2), **changes)
 
 
 def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
@@ -492,12 +488,8 @@ def test_the_answer_names_the_best_and_what_the_users_tell(tmp_path):
 
 @pytest.mark.parametrize(("gap", "near"), [(0.004, True), (0.02, False)])
 def test_a_floor_that_is_within_the_margin_of_the_best_is_named(tmp_path, gap, near):
-    run = prepared(tmp_path, tiny(repetitions=2))
-    run.open()
-    for cell in run.plan.cells:
-        value = 0.8 if cell.solver.name == "sgd" else 0.8 + gap
-        run.keep(made_up(cell, value), around(cell, value))
-    said = answer(run.study())
+    values = {"sgd": 0.8, "global": 0.8 + gap}
+    said = answer(made_up_study(tmp_path, tiny(repetitions=2), lambda cell: values[cell.solver.name]))
     assert said.startswith("sgd[rank=2] has the best pairwise error")
     assert ("global[lam=10], which knows nothing of single users, is within the margin of 0.004" in said) == near
 
@@ -511,12 +503,10 @@ def test_without_a_result_the_answer_says_so(tmp_path):
 
 
 def test_a_solver_that_does_not_suit_the_data_is_left_out_and_one_alone_has_no_rival(tmp_path):
-    run = prepared(tmp_path, tiny(repetitions=1, solvers=("global[lam=10]", "frsvm")))
-    run.open()
-    run.keep(made_up(run.plan.cells[0], 0.5), around(run.plan.cells[0], 0.5))
-    assert failures(run.study()) == ["left out: frsvm needs item features, the data has none"]
-    assert answer(run.study()).endswith("there is no other solver to compare it with")
-    assert answer_sheet(run.study()).lines[0][4] == ""
+    found = made_up_study(tmp_path, tiny(repetitions=1, solvers=("global[lam=10]", "frsvm")))
+    assert failures(found) == ["left out: frsvm needs item features, the data has none"]
+    assert answer(found).endswith("there is no other solver to compare it with")
+    assert answer_sheet(found).lines[0][4] == ""
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, TINY, around, made_up, prepared, silent, store_in, tiny, tiny_toml
+from helpers import MACHINE, TINY, around, made_up, made_up_run, no_values, prepared, silent, store_in, tiny, tiny_toml
 
 from rankbench import experiments
 from rankbench.core import regular
@@ -30,15 +30,6 @@ from rankbench.report.study import mean_seconds, study
 from rankbench.solvers import SOLVERS
 
 OTHER = replace(MACHINE, cpu="another processor")
-
-
-def kept(out, experiment=TINY, machine=MACHINE, value=0.5, selection=None, arrays=around, **changes):
-    """A folder with made-up results of an experiment, made on this machine."""
-    run = prepared(out, experiment, selection)
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, value, machine=machine, **changes), arrays(cell, value))
-    return run
 
 
 def folder(out):
@@ -64,7 +55,7 @@ def cells_of(out):
 
 
 def test_an_empty_target_becomes_a_copy(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     (merge,) = merged(tmp_path / "all", tmp_path / "a")
     assert merge.count("new") == 4 and not merge.conflicts
     assert cells_of(tmp_path / "all") == cells_of(tmp_path / "a")
@@ -73,8 +64,8 @@ def test_an_empty_target_becomes_a_copy(tmp_path):
 
 
 def test_repetitions_of_two_machines_make_one_run(tmp_path):
-    kept(tmp_path / "a", selection=Selection(repetitions=1))
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a", selection=Selection(repetitions=1))
+    made_up_run(tmp_path / "b", machine=OTHER)
     shutil.rmtree(tmp_path / "b" / "tiny" / "claims", ignore_errors=True)
     merged(tmp_path / "all", tmp_path / "a", tmp_path / "b")
     found = study(folder(tmp_path / "all"), "tiny")
@@ -85,8 +76,8 @@ def test_repetitions_of_two_machines_make_one_run(tmp_path):
 
 
 def test_two_machines_times_of_one_cell_live_side_by_side(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER, wall=7.0)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER, wall=7.0)
     before = content(tmp_path / "b")
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert (merge.count("beside"), merge.count("new"), merge.conflicts) == (4, 0, ())
@@ -101,8 +92,8 @@ def test_two_machines_times_of_one_cell_live_side_by_side(tmp_path):
 
 
 def test_merging_again_changes_nothing(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER)
     merged(tmp_path / "a", tmp_path / "b")
     before = content(tmp_path / "a")
     (merge,) = merged(tmp_path / "a", tmp_path / "b", tmp_path / "b")
@@ -113,15 +104,15 @@ def test_merging_again_changes_nothing(tmp_path):
 
 
 def test_a_second_time_of_the_same_machine_is_kept_too(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", finished="2026-01-05T00:00:00+00:00")
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", finished="2026-01-05T00:00:00+00:00")
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert merge.count("beside") == 4 and len(store_in(tmp_path / "a").beside()) == 4
 
 
 def test_other_numbers_of_the_same_cell_are_a_conflict_and_nothing_is_overwritten(tmp_path):
-    kept(tmp_path / "a", value=0.5)
-    kept(tmp_path / "b", value=0.6, machine=OTHER)
+    made_up_run(tmp_path / "a", value=0.5)
+    made_up_run(tmp_path / "b", value=0.6, machine=OTHER)
     before = content(tmp_path / "a")
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert cells_of(tmp_path / "a") == {k.removeprefix("tiny/cells/"): v for k, v in before.items() if "cells" in k}
@@ -134,8 +125,8 @@ def test_other_numbers_of_the_same_cell_are_a_conflict_and_nothing_is_overwritte
 
 
 def test_two_sources_that_contradict_each_other_conflict_in_a_new_folder(tmp_path):
-    kept(tmp_path / "a", value=0.5)
-    kept(tmp_path / "b", value=0.6)
+    made_up_run(tmp_path / "a", value=0.5)
+    made_up_run(tmp_path / "b", value=0.6)
     (dry,) = merged(tmp_path / "all", tmp_path / "a", tmp_path / "b", dry=True)
     assert not (tmp_path / "all").exists()
     (merge,) = merged(tmp_path / "all", tmp_path / "a", tmp_path / "b")
@@ -145,8 +136,8 @@ def test_two_sources_that_contradict_each_other_conflict_in_a_new_folder(tmp_pat
 
 @pytest.mark.parametrize("what", ["split", "model"])
 def test_another_split_or_model_is_a_conflict(tmp_path, what):
-    kept(tmp_path / "a", split="1" * 64, model="2" * 64)
-    kept(tmp_path / "b", **{"split": "1" * 64, "model": "2" * 64, what: "0" * 64})
+    made_up_run(tmp_path / "a", split="1" * 64, model="2" * 64)
+    made_up_run(tmp_path / "b", **{"split": "1" * 64, "model": "2" * 64, what: "0" * 64})
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert {(one.what, one.other) for one in merge.conflicts} == {(what, "0" * 12)}
     assert len(merge.conflicts) == 4
@@ -158,15 +149,15 @@ def test_one_users_value_is_enough_for_a_conflict(tmp_path):
         arrays["ndcg@5"][3] += 1e-12
         return arrays
 
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", arrays=off, machine=replace(MACHINE, cores=4))
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", arrays=off, machine=replace(MACHINE, cores=4))
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert {one.what for one in merge.conflicts} == {"ndcg@5 of users, user 3"} and not merge.copies
 
 
 def test_a_last_digit_on_another_basis_is_no_conflict_but_is_kept_apart(tmp_path):
-    kept(tmp_path / "a", value=0.5)
-    kept(tmp_path / "b", value=0.5 * (1 + 1e-9), machine=OTHER)
+    made_up_run(tmp_path / "a", value=0.5)
+    made_up_run(tmp_path / "b", value=0.5 * (1 + 1e-9), machine=OTHER)
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert not merge.conflicts and merge.count("beside") == 4
     store = store_in(tmp_path / "a")
@@ -185,22 +176,22 @@ def test_threads_that_race_explain_other_numbers_but_not_another_split(tmp_path)
 
 def test_a_result_that_did_not_end_well_gives_way_and_is_kept(tmp_path):
     bad = {"status": "timeout", "reason": "10 s", "curve": (), "counted": ()}
-    kept(tmp_path / "a", arrays=lambda cell, value: {}, **bad)
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a", arrays=no_values, **bad)
+    made_up_run(tmp_path / "b", machine=OTHER)
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert merge.count("instead") == 4
     store, found = store_in(tmp_path / "a"), study(folder(tmp_path / "a"), "tiny")
     assert all(entry.good and entry.good.machine == OTHER for entry in found.entries)
     assert {store.read(path).status for path in store.beside()} == {"timeout"}
     assert len(values_of(store.cells, found.entries[0].cell)) == 2
-    kept(tmp_path / "c", arrays=lambda cell, value: {}, finished="2026-02-01T00:00:00+00:00", **bad)
+    made_up_run(tmp_path / "c", arrays=no_values, finished="2026-02-01T00:00:00+00:00", **bad)
     merged(tmp_path / "a", tmp_path / "c")
     assert all(entry.good for entry in study(folder(tmp_path / "a"), "tiny").entries)
 
 
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"[]", b'{"format": 99}', b"{}"])
 def test_a_damaged_source_is_named_and_left_as_it_is(tmp_path, damage):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0]
     victim.write_bytes(damage)
     before, told = content(tmp_path / "a"), []
@@ -210,7 +201,7 @@ def test_a_damaged_source_is_named_and_left_as_it_is(tmp_path, damage):
 
 
 def test_a_folder_in_the_place_of_a_result_is_named_and_left_out(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     victim, told = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0], []
     victim.unlink()
     victim.mkdir()
@@ -219,7 +210,7 @@ def test_a_folder_in_the_place_of_a_result_is_named_and_left_out(tmp_path):
 
 
 def test_of_one_machines_results_those_that_cannot_be_read_are_left_out(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0]
     victim.write_text("{")
     select(folder(tmp_path / "a"), MACHINE.fingerprint, tmp_path / "chosen")
@@ -228,7 +219,7 @@ def test_of_one_machines_results_those_that_cannot_be_read_are_left_out(tmp_path
 
 
 def test_values_for_users_that_cannot_be_read_leave_the_result_out(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.npz"))[0]
     victim.write_bytes(victim.read_bytes()[:100])
     told = []
@@ -237,8 +228,8 @@ def test_values_for_users_that_cannot_be_read_leave_the_result_out(tmp_path):
 
 
 def test_a_damaged_result_of_the_target_stays_and_blocks_its_cell(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER)
     victim = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[0]
     victim.write_bytes(b"{")
     told = []
@@ -248,7 +239,7 @@ def test_a_damaged_result_of_the_target_stays_and_blocks_its_cell(tmp_path):
 
 
 def test_a_file_under_another_cells_name_is_refused(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     one, other = sorted((tmp_path / "a" / "tiny" / "cells").glob("*.json"))[:2]
     shutil.copy(one, other)
     told = []
@@ -257,7 +248,7 @@ def test_a_file_under_another_cells_name_is_refused(tmp_path):
 
 
 def test_a_folder_is_not_merged_into_itself(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     for same in (tmp_path / "a", tmp_path / "link", tmp_path / "a" / ".." / "a"):
         with pytest.raises(UserError, match="cannot be merged into itself"):
@@ -266,7 +257,7 @@ def test_a_folder_is_not_merged_into_itself(tmp_path):
 
 
 def test_a_full_disk_stops_with_one_line_and_the_merge_can_be_repeated(tmp_path, monkeypatch):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     copies, real = [], regular.copied
 
     def full(source, target):
@@ -287,7 +278,7 @@ def test_a_full_disk_stops_with_one_line_and_the_merge_can_be_repeated(tmp_path,
 
 
 def test_a_cell_that_is_being_run_or_has_appeared_is_left_out(tmp_path):
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     (merge,) = survey(folder(tmp_path / "all"), [("a", folder(tmp_path / "a"))], silent)
     store, told = store_in(tmp_path / "all"), []
     store.open()
@@ -301,8 +292,8 @@ def test_a_cell_that_is_being_run_or_has_appeared_is_left_out(tmp_path):
 
 
 def test_a_machines_failure_has_no_values_of_another_machines_success(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER, status="timeout", reason="10 s", curve=(), counted=(), arrays=lambda *_: {})
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER, status="timeout", reason="10 s", curve=(), counted=(), arrays=no_values)
     merged(tmp_path / "a", tmp_path / "b")
     select(folder(tmp_path / "a"), OTHER.fingerprint, tmp_path / "chosen")
     store = store_in(tmp_path / "chosen")
@@ -312,8 +303,8 @@ def test_a_machines_failure_has_no_values_of_another_machines_success(tmp_path):
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_failure_that_was_run_again_since_the_folders_were_read_does_not_give_way(tmp_path, damaged):
-    run = kept(tmp_path / "a", status="timeout", reason="10 s", curve=(), counted=(), arrays=lambda cell, value: {})
-    kept(tmp_path / "b", machine=OTHER)
+    run = made_up_run(tmp_path / "a", status="timeout", reason="10 s", curve=(), counted=(), arrays=no_values)
+    made_up_run(tmp_path / "b", machine=OTHER)
     (merge,) = survey(folder(tmp_path / "a"), [("b", folder(tmp_path / "b"))], silent)
     store, told, cell = store_in(tmp_path / "a"), [], merge.copies[0].measurement.result.cell
     run.keep(made_up(cell, 0.5), around(cell, 0.5))  # by another driver
@@ -327,8 +318,8 @@ def test_a_failure_that_was_run_again_since_the_folders_were_read_does_not_give_
 
 
 def test_plans_that_ask_something_else_are_a_conflict_but_their_results_come_along(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", tiny(metrics=("ndcg@5", "pairwise-error")))
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", tiny(metrics=("ndcg@5", "pairwise-error")))
     (merge,) = merged(tmp_path / "a", tmp_path / "b")
     assert merge.count("new") == 4
     (conflict,) = merge.conflicts
@@ -338,9 +329,9 @@ def test_plans_that_ask_something_else_are_a_conflict_but_their_results_come_alo
 
 def test_what_one_machine_lacked_is_no_longer_skipped(tmp_path):
     both = tiny(data=(*TINY.data, "low-rank[users=24,items=30,per_user=20]"))
-    kept(tmp_path / "b", both)
+    made_up_run(tmp_path / "b", both)
     plans = store_in(tmp_path / "b").plans()
-    kept(tmp_path / "a")
+    made_up_run(tmp_path / "a")
     data = plans[0].planned[-1].place.data
     store = store_in(tmp_path / "a")
     store.write_plan(replace(store.plans()[0], skips=(Skip(data, None, None, "not here", "fetch it"),)))
@@ -351,8 +342,8 @@ def test_what_one_machine_lacked_is_no_longer_skipped(tmp_path):
 
 
 def test_a_solver_that_one_machine_lacked_is_no_longer_skipped(tmp_path):
-    kept(tmp_path / "b")
-    kept(tmp_path / "a", selection=Selection(solvers=("global[lam=10]",)))
+    made_up_run(tmp_path / "b")
+    made_up_run(tmp_path / "a", selection=Selection(solvers=("global[lam=10]",)))
     store, (other, *_) = store_in(tmp_path / "a"), store_in(tmp_path / "b").plans()
     (cell, *_) = (cell for cell in other.planned if cell.solver.name == "sgd")
     place = (cell.place.data, cell.place.split)
@@ -367,16 +358,16 @@ def test_an_experiment_file_at_two_paths_stays_one_experiment(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     one, two = (experiments.load(tiny_toml(tmp_path / name)) for name in ("one", "two"))
-    kept(tmp_path / "a", one, selection=Selection(repetitions=1))
-    kept(tmp_path / "b", two)
+    made_up_run(tmp_path / "a", one, selection=Selection(repetitions=1))
+    made_up_run(tmp_path / "b", two)
     merged(tmp_path / "a", tmp_path / "b")
     (plan,) = store_in(tmp_path / "a").plans()
     assert plan.experiment.source == one.source and len(plan.planned) == 4
 
 
 def test_measurements_beside_are_no_hidden_results_and_belong_to_their_cell(tmp_path):
-    kept(tmp_path / "a")
-    kept(tmp_path / "b", machine=OTHER)
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "b", machine=OTHER)
     merged(tmp_path / "a", tmp_path / "b")
     found = study(folder(tmp_path / "a"), "tiny")
     assert not any("not shown here" in note for note in found.notes)
@@ -415,8 +406,8 @@ def killed_after(seconds, *folders):
 @pytest.mark.trust
 def test_a_merge_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path):
     many = tiny(solvers=tuple(f"sgd[rank={rank}]" for rank in range(1, 21)), repetitions=5)
-    kept(tmp_path / "a", many)
-    kept(tmp_path / "b", many, machine=OTHER)
+    made_up_run(tmp_path / "a", many)
+    made_up_run(tmp_path / "b", many, machine=OTHER)
     merged(tmp_path / "whole", tmp_path / "a", tmp_path / "b")
     draw, kills = np.random.default_rng(0), 0
     for _ in range(25):
@@ -437,8 +428,8 @@ def test_a_merge_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(tmp
 
 @pytest.mark.slow
 def test_a_merge_that_was_stopped_anywhere_is_finished_by_the_next(tmp_path, monkeypatch):
-    kept(tmp_path / "a", tiny(repetitions=1))
-    kept(tmp_path / "b", tiny(repetitions=1), machine=OTHER)
+    made_up_run(tmp_path / "a", tiny(repetitions=1))
+    made_up_run(tmp_path / "b", tiny(repetitions=1), machine=OTHER)
     merged(tmp_path / "whole", tmp_path / "a", tmp_path / "b")
     real, stops = regular.copied, 0
     for last in range(10):

@@ -1,7 +1,7 @@
 """Pieces of a report that are made on all cores are those that are made one after the other."""
 
 import pytest
-from helpers import made_up, prepared, silent, tiny
+from helpers import made_up_run, no_values, silent, tiny
 
 from rankbench.records.store import ResultsFolder
 from rankbench.report import apart, writing
@@ -12,10 +12,8 @@ from rankbench.report.writing import write_report
 def results(folder, count=5):
     """As many stored runs of the tiny experiment under names of their own."""
     for number in range(count):
-        run = prepared(folder, tiny(name=f"tiny-{number}"))
-        run.open()
-        for place, cell in enumerate(run.plan.cells):
-            run.keep(made_up(cell, 0.5 + 0.01 * number + 0.02 * place), {})
+        values = tuple(0.5 + 0.01 * number + 0.02 * place for place in range(4))
+        made_up_run(folder, tiny(name=f"tiny-{number}"), values, arrays=no_values)
     return ResultsFolder(folder, silent)
 
 

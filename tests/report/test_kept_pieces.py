@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from helpers import around, made_up, prepared, silent, tiny
+from helpers import around, made_up, made_up_run, prepared, silent, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.core.leftovers import partial_of
@@ -28,10 +28,7 @@ def reported(tmp_path_factory):
     """A folder with results of two experiments of two papers, and their report."""
     out = tmp_path_factory.mktemp("reported")
     for name in ("two-b", "one-a"):
-        run = prepared(out, experiment(name))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, 0.5), around(cell, 0.5))
+        made_up_run(out, experiment(name))
     write_report(ResultsFolder(out, silent), silent)
     return out
 

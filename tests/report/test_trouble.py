@@ -6,7 +6,19 @@ import sys
 import threading
 
 import pytest
-from helpers import csv_rows, made_up, prepared, silent, store_in, tiny, tiny_toml, with_solver
+from helpers import (
+    csv_rows,
+    made_up,
+    made_up_run,
+    made_up_study,
+    no_values,
+    prepared,
+    silent,
+    store_in,
+    tiny,
+    tiny_toml,
+    with_solver,
+)
 
 from rankbench import experiments
 from rankbench.core import lines
@@ -108,10 +120,7 @@ def test_alone_such_an_experiment_is_one_line(command, tmp_path):
 
 def test_a_study_that_cannot_be_drawn_leaves_a_report_on_the_rest(monkeypatch, tmp_path):
     for name in ("one", "two"):
-        run = prepared(tmp_path, tiny(name=name))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, 0.5), {})
+        made_up_run(tmp_path, tiny(name=name), arrays=no_values)
     drawing = writing.drawing
 
     def fails(study):
@@ -177,11 +186,11 @@ def test_a_diverged_solver_is_shown_as_such_and_never_as_the_best(command, tmp_p
 
 def study_of(tmp_path, **changes):
     """The tiny experiment; what came of sgd is changed."""
-    run = prepared(tmp_path, tiny())
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5, **(changes if cell.solver.name == "sgd" else {})), {})
-    return run.study()
+
+    def made(cell, value):
+        return made_up(cell, value, **(changes if cell.solver.name == "sgd" else {}))
+
+    return made_up_study(tmp_path, made=made, arrays=no_values)
 
 
 @pytest.mark.parametrize(

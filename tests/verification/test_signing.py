@@ -5,7 +5,7 @@ import subprocess
 import zipfile
 
 import pytest
-from helpers import TINY, around, made_up, prepared, silent, store_in
+from helpers import made_up_run, silent, store_in
 
 from rankbench.core.errors import UserError
 from rankbench.records.archive import METADATA, SIGNATURE, opened, write
@@ -32,10 +32,7 @@ def keys(tmp_path_factory):
 @pytest.fixture
 def out(tmp_path):
     """A folder with made-up results."""
-    run = prepared(tmp_path / "out", TINY)
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), around(cell, 0.5))
+    made_up_run(tmp_path / "out")
     return tmp_path / "out"
 
 

@@ -326,7 +326,9 @@ def answer(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     tiny_toml(tmp_path)
     (tmp_path / "good.csv").write_text("user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n")
-    (tmp_path / "many.csv").write_text("".join(f"{user},{item},{item % 5}\n" for user in range(9) for item in range(12)))
+    (tmp_path / "many.csv").write_text(
+        "".join(f"{user},{item},{item % 5}\n" for user in range(9) for item in range(12))
+    )
     (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "folder.py").mkdir()

@@ -3,7 +3,7 @@
 from math import isnan
 
 import pytest
-from helpers import made_up, prepared, tiny, tuned
+from helpers import made_up, made_up_study, no_values, prepared, tiny, tuned
 
 from rankbench.records.store import ResultsFolder
 from rankbench.report.analysis.costs import at_a_time, duration, duration_sheet, elapsed, spelled
@@ -16,11 +16,10 @@ def study(tmp_path):
     """Makes a study of the tiny experiment's four cells, which end at these times of a day and take so many seconds."""
 
     def made(*spans, name="tiny"):
-        run = prepared(tmp_path / "results", tiny(name=name))
-        run.open()
-        for cell, (end, wall) in zip(run.plan.cells, spans, strict=False):
-            run.keep(made_up(cell, 0.5, finished=f"2026-01-02T{end}+00:00", wall=wall), {})
-        return run.study()
+        def lasting(cell, span):
+            return made_up(cell, 0.5, finished=f"2026-01-02T{span[0]}+00:00", wall=span[1])
+
+        return made_up_study(tmp_path / "results", tiny(name=name), spans, made=lasting, arrays=no_values)
 
     return made
 

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, tiny
+from helpers import made_up_study, tiny
 
 from rankbench.report.analysis import errors
 from rankbench.report.analysis.errors import error_sheets, errors_to_csv
@@ -22,13 +22,14 @@ def study(tmp_path, monkeypatch):
         monkeypatch.setattr(generated, name, small)
 
     def made(moved, redraws=40, repetitions=30):
-        run = prepared(tmp_path, tiny(redraws=redraws, repetitions=repetitions, solvers=("global",)))
-        run.open()
-        for cell in run.plan.cells:
+        experiment = tiny(redraws=redraws, repetitions=repetitions, solvers=("global",))
+
+        def arrays(cell, value):
             rng = np.random.default_rng(cell.place.repetition)
-            values = 0.5 + 0.02 * rng.standard_normal(20) + moved * rng.standard_normal()
-            run.keep(made_up(cell, 0.5), {measure.label: values for measure in cell.measures})
-        return run.study()
+            values = value + 0.02 * rng.standard_normal(20) + moved * rng.standard_normal()
+            return {measure.label: values for measure in cell.measures}
+
+        return made_up_study(tmp_path, experiment, arrays=arrays)
 
     return made
 

@@ -6,7 +6,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from helpers import altered, around, made_up, prepared, ran, tiny
+from helpers import TINY, altered, around, made_up, made_up_study, ran, tiny
 
 from rankbench.records.results import Counted, pairs_of
 from rankbench.records.store import values_of
@@ -25,15 +25,12 @@ SOLVERS = ("global", "sgd[rank=2]", "sgd[rank=3]")
 def study(tmp_path):
     """Makes a study of made-up results: a value for each solver, and the values for each user that `arrays` makes."""
 
-    def made(values=(0.5, 0.6, 0.7), arrays=around, repetitions=2, **changes):
-        run = prepared(tmp_path, tiny(solvers=SOLVERS, repetitions=repetitions, **changes))
-        run.open()
-        for cell in run.plan.cells:
-            value = values[SOLVERS.index(cell.solver.written)]
-            run.keep(made_up(cell, value), arrays(cell, value))
-        return run.study()
+    def study_of(values=(0.5, 0.6, 0.7), arrays=around, made=made_up, repetitions=2, **changes):
+        experiment = tiny(solvers=SOLVERS, repetitions=repetitions, **changes)
+        by_name = dict(zip(SOLVERS, values, strict=True))
+        return made_up_study(tmp_path, experiment, lambda cell: by_name[cell.solver.written], made=made, arrays=arrays)
 
-    return made
+    return study_of
 
 
 @pytest.mark.parametrize("asked", [evidence, rows])
@@ -143,11 +140,7 @@ def test_results_without_values_for_users_have_no_interval_and_nothing_in_bold(s
 
 
 def test_one_solver_alone_is_not_bold_and_has_its_interval(study, tmp_path):
-    run = prepared(tmp_path / "one", tiny(solvers=("global",)))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), around(cell, 0.5))
-    found = run.study()
+    found = made_up_study(tmp_path / "one", tiny(solvers=("global",)))
     assert sheet(found).best == frozenset() and all(row.low is not None for row in rows(found))
     assert not [line for line in notes(found) if "Verdicts" in line]
 
@@ -220,27 +213,26 @@ ODD = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("repetitions", [1, 3])
 @pytest.mark.parametrize("kind", ODD)
-def test_of_odd_values_tables_have_a_verdict_in_words_and_no_certainty_without_its_reason(tmp_path, kind, repetitions):
-    run = prepared(tmp_path, tiny(solvers=SOLVERS, repetitions=repetitions))
-    run.open()
-    for cell in run.plan.cells:
-        value = (0.5, 0.6, 0.7)[SOLVERS.index(cell.solver.written)]
+def test_of_odd_values_tables_have_a_verdict_in_words_and_no_certainty_without_its_reason(study, kind, repetitions):
+    def odd(cell, value):
         rng = np.random.default_rng([cell.place.repetition, int(10 * value)])
-        found = ODD[kind](0.05 * rng.standard_normal(20), value)
-        counted = (Counted(len(found), 0),) * len(cell.measures)
-        run.keep(made_up(cell, value, counted=counted), {measure.label: found for measure in cell.measures})
-    study = run.study()
-    for row in rows(study):
+        return dict.fromkeys(TINY.metrics, ODD[kind](0.05 * rng.standard_normal(20), value))
+
+    def counting(cell, value):
+        return made_up(cell, value, counted=tuple(Counted(len(values), 0) for values in odd(cell, value).values()))
+
+    found = study(repetitions=repetitions, arrays=odd, made=counting)
+    for row in rows(found):
         if row.verdict:
             assert row.verdict in VERDICTS
             bounded = row.difference_low is not None and row.difference_low < row.difference_high
             assert bounded or row.reason
-    table = sheet(study)
+    table = sheet(found)
     column = table.headings.index("against the best")
     assert all(line[column] for line in table.lines) or "NaN" in kind
     assert ("the same " in str(table.lines)) is ("constant" in kind)
-    assert notes(study) and comparison_sheet(within(study)).lines
-    assert "Traceback" not in to_markdown(table) and to_csv(rows(study))
+    assert notes(found) and comparison_sheet(within(found)).lines
+    assert "Traceback" not in to_markdown(table) and to_csv(rows(found))
 
 
 def test_the_interval_of_a_solver_alone_says_why_it_has_no_width(study):

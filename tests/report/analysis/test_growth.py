@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import isclose
 
 import pytest
-from helpers import MACHINE, altered, colours, csv_rows, made_up, prepared, tiny
+from helpers import MACHINE, altered, colours, csv_rows, made_up, made_up_study, no_values, prepared, tiny
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -44,13 +44,13 @@ def study(tmp_path):
 
     def made(cost=None, **changes):
         asked = {"data": tuple(map(of_users, USERS)), "figure": Figure(kind="growth", x="users"), "growth": THEORY}
-        run = prepared(tmp_path, tiny(**{**asked, **changes}))
-        run.open()
-        for cell in run.plan.cells:
+
+        def costing(cell, value):
             seconds, megabytes = (cost or by_users)(cell)
             curve = (Point(0, 0.0, (0.5, 0.5)), Point(3, seconds, (0.5, 0.5)))
-            run.keep(made_up(cell, 0.5, curve=curve, peak_mb=megabytes), {})
-        return run.study()
+            return made_up(cell, value, curve=curve, peak_mb=megabytes)
+
+        return made_up_study(tmp_path, tiny(**{**asked, **changes}), made=costing, arrays=no_values)
 
     return made
 

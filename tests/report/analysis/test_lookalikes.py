@@ -1,7 +1,7 @@
 """Results on lookalike data are always labelled, and never shown next to published numbers."""
 
 import pytest
-from helpers import made_up, prepared, silent, tiny
+from helpers import made_up_study, no_values, silent, tiny
 
 from rankbench.experiments import Published
 from rankbench.names import Pattern
@@ -34,11 +34,7 @@ def study(tmp_path):
 
     def made(*data):
         experiment = tiny(data=data, splits=("n-per-user[n=8,least=5]",), repetitions=1, published=PUBLISHED)
-        run = prepared(tmp_path, experiment)
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, 0.6), {})
-        return run.study()
+        return made_up_study(tmp_path, experiment, 0.6, arrays=no_values)
 
     return made
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, tiny, tiny_toml
+from helpers import made_up_study, tiny, tiny_toml
 
 from rankbench.api.outcomes import Outcome
 
@@ -15,17 +15,8 @@ def shaken(cell, value):
     return {measure.label: value + 0.1 * rng.standard_normal(20) for measure in cell.measures}
 
 
-def kept(out, repetitions):
-    """Made-up results of the tiny experiment."""
-    run = prepared(out, tiny(repetitions=repetitions))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), shaken(cell, 0.5))
-    return run.study()
-
-
 def test_more_repetitions_show_smaller_differences_and_take_longer(tmp_path):
-    found = Outcome(kept(tmp_path, 3)).power((3, 10))
+    found = Outcome(made_up_study(tmp_path, tiny(repetitions=3), arrays=shaken)).power((3, 10))
     assert list(found.columns) == ["data", "split", "metric", "users", "repetitions", "difference", "seconds"]
     assert len(found) == 2 * 2 and set(found.users) == {20}
     few, more = (found[found.repetitions == count] for count in (3, 10))

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import csv_rows, made_up, prepared, tiny
+from helpers import csv_rows, made_up, made_up_study, no_values, tiny
 
 from rankbench.experiments import PER_STEP, Figure, Published
 from rankbench.names import Pattern
@@ -26,11 +26,7 @@ def study(tmp_path):
 
     def made(*published, **changes):
         figure = Figure("sweep", metric="ndcg@5", x="n")
-        run = prepared(tmp_path, tiny(published=published, figure=figure, **changes))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, 0.5), {})
-        return run.study()
+        return made_up_study(tmp_path, tiny(published=published, figure=figure, **changes), arrays=no_values)
 
     return made
 
@@ -160,13 +156,13 @@ def test_seconds_per_step_stand_beside_published_ones(study):
 
 
 def test_a_recorded_gap_is_shown_relative_to_the_objective(tmp_path):
-    run = prepared(tmp_path, tiny(repetitions=2))
-    run.open()
-    for cell in run.plan.cells:
-        result = made_up(cell, 0.5)
+    def with_gap(cell, value):
+        result = made_up(cell, value)
         last = replace(result.curve[-1], objective=-200.0, gap=2.0 * (1 + cell.place.repetition))
-        run.keep(replace(result, curve=(*result.curve[:-1], last)) if cell.solver.name == "sgd" else result, {})
-    found = {solver.partition("[")[0]: text for solver, text in column(run.study(), "relative gap").items()}
+        return replace(result, curve=(*result.curve[:-1], last)) if cell.solver.name == "sgd" else result
+
+    gaps = column(made_up_study(tmp_path, made=with_gap), "relative gap")
+    found = {solver.partition("[")[0]: text for solver, text in gaps.items()}
     assert found == {"sgd": "2e-02", "global": ""}  # the larger one of two repetitions
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import made_up, prepared, silent, store_in, tiny
+from helpers import made_up, made_up_study, no_values, prepared, silent, store_in, tiny
 
 from rankbench.experiments import Figure
 from rankbench.records.store import ResultsFolder
@@ -33,12 +33,12 @@ def studied(folder, values, solvers=SOLVERS, data="low-rank[users=20,items={},pe
     """The study of an experiment with a row of `values` for each data set, by the metric that is its second."""
     names = tuple(data.format(30 + number) for number in range(len(values)))
     figure = changes.pop("figure", Figure("bars", metric="ndcg@5"))
-    run = prepared(folder, tiny(data=names, solvers=solvers, repetitions=1, figure=figure, **changes))
-    run.open()
-    for cell in run.plan.cells:
-        row, column = names.index(cell.place.data.written), solvers.index(cell.solver.written)
-        run.keep(made_up(cell, float(values[row, column])), {})
-    return run.study()
+    experiment = tiny(data=names, solvers=solvers, repetitions=1, figure=figure, **changes)
+
+    def value(cell):
+        return float(values[names.index(cell.place.data.written), solvers.index(cell.solver.written)])
+
+    return made_up_study(folder, experiment, value, arrays=no_values)
 
 
 def test_the_ranks_are_those_of_the_paper_and_the_verdicts_close_to_its_own(tmp_path):

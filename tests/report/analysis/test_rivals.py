@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import sqrt
 
 import pytest
-from helpers import MACHINE, altered, csv_rows, made_up, prepared, tiny
+from helpers import MACHINE, altered, csv_rows, made_up_study, no_values, prepared, tiny
 
 from rankbench import experiments
 from rankbench.experiments.costs import Rivals
@@ -29,19 +29,15 @@ def study(tmp_path):
     """Makes a study of two rivals in two repetitions, with the paces and qualities above."""
 
     def made(rivals=PAIR, **changes):
-        run = prepared(tmp_path, tiny(**{"metrics": ("ndcg@5",), "rivals": rivals, **changes}))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(result_of(cell), {})
-        return run.study()
+        experiment = tiny(**{"metrics": ("ndcg@5",), "rivals": rivals, **changes})
+        return made_up_study(tmp_path, experiment, curve=curve_of, arrays=no_values)
 
     return made
 
 
-def result_of(cell):
-    pace = PACE[cell.solver.name][cell.place.repetition]
-    curve = tuple(Point(step, 10.0 * (step > 0) + pace * step, (QUALITY[cell.solver.name][step],)) for step in range(4))
-    return made_up(cell, 0.5, curve=curve)
+def curve_of(cell):
+    pace, quality = PACE[cell.solver.name][cell.place.repetition], QUALITY[cell.solver.name]
+    return tuple(Point(step, 10.0 * (step > 0) + pace * step, (quality[step],)) for step in range(4))
 
 
 def changed(found, **changes):

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers import altered, around, made_up, prepared, tiny
+from helpers import altered, around, made_up_study, tiny
 
 from rankbench.experiments import Published
 from rankbench.names import Pattern
@@ -27,14 +27,10 @@ def study(tmp_path):
             Published(Pattern(name), metric, value, on=on)
             for name, value in zip(("global", "sgd"), published, strict=True)
         )
-        run = prepared(tmp_path / str(len(list(tmp_path.iterdir()))), tiny(published=numbers, **changes),
-                       Selection(full=full))  # fmt: skip
-        run.open()
-        for cell in run.plan.cells:
-            value = 0.5 if cell.solver.name == "global" else 0.6
-            if cell.solver.name in kept:
-                run.keep(made_up(cell, value), arrays(cell, value))
-        return run.study()
+        out, experiment = tmp_path / str(len(list(tmp_path.iterdir()))), tiny(published=numbers, **changes)
+        values = {name: value for name, value in (("global", 0.5), ("sgd", 0.6)) if name in kept}
+        how = {"selection": Selection(full=full), "arrays": arrays}
+        return made_up_study(out, experiment, lambda cell: values.get(cell.solver.name), **how)
 
     return made
 

@@ -1,7 +1,7 @@
 """Speed-ups: per repetition, without set-up time, and with the bound of the schedule."""
 
 import pytest
-from helpers import colours, csv_rows, made_up, prepared, tiny
+from helpers import colours, csv_rows, made_up, made_up_run, made_up_study, no_values, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments import Curve, Figure, Published
@@ -24,16 +24,12 @@ def study(tmp_path):
     def made(published=(), curves=(), **changed):
         figure = Figure(kind="speedup", curves=curves)
         experiment = tiny(threads=(1, 3), figure=figure, metrics=("ndcg@5",), published=published)
-        run = prepared(tmp_path, experiment)
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(result_of(cell, **changed), {})
-        return run.study()
+        return made_up_study(tmp_path, experiment, made=paced, arrays=no_values, **changed)
 
     return made
 
 
-def result_of(cell, **changed):
+def paced(cell, value, **changed):
     pace = PACES[cell.solver.name, cell.threads][cell.place.repetition]
     bound = 2.5 if (cell.solver.name, cell.threads) == ("sgd", 3) else None
     curve = tuple(
@@ -75,11 +71,9 @@ def test_a_published_speed_up_stands_beside_the_measured_one_of_as_many_threads(
 
 def test_a_published_speed_up_of_a_solver_without_a_measured_one_is_not_drawn(tmp_path):
     numbers = tuple(Published(Pattern(name), "speed-up", 2.0, threads=3) for name in ("sgd", "global"))
-    run = prepared(tmp_path, tiny(threads=(1, 3), figure=Figure("speedup"), metrics=("ndcg@5",), published=numbers))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(result_of(cell, contended=cell.solver.name == "global"), {})
-    drawn = drawing(run.study())
+    experiment = tiny(threads=(1, 3), figure=Figure("speedup"), metrics=("ndcg@5",), published=numbers)
+    found = made_up_study(tmp_path, experiment, made=paced, contended=lambda cell: cell.solver.name == "global")
+    drawn = drawing(found)
     draw(drawn, tmp_path, "tiny")
     assert [line.owner for line in drawn.panels[0].beside] == ["SGD", "SGD"]  # its bound and its published number
 
@@ -118,14 +112,14 @@ def test_each_solver_is_as_fast_as_on_its_own_data_split_and_settings(tmp_path):
     data = tuple(f"low-rank[users=20,items={items},per_user=20]" for items in (30, 31))
     splits = tuple(f"n-per-user[n={n},least=5]" for n in (8, 9))
     solvers = ("sgd[rank=2]", "sgd[rank=3]")
-    run = prepared(tmp_path, tiny(threads=(1, 3), data=data, splits=splits, solvers=solvers, repetitions=1))
-    run.open()
-    paces = {}
-    for cell in run.plan.cells:
+    experiment, paces = tiny(threads=(1, 3), data=data, splits=splits, solvers=solvers, repetitions=1), {}
+
+    def curve(cell):
         where = (cell.place.data.written, cell.place.split.written, cell.solver.written)
         pace = paces.setdefault(where, 2.0 ** len(paces)) if cell.threads == 1 else 1.0
-        run.keep(made_up(cell, 0.5, curve=tuple(Point(step, pace * step, (0.5, 0.5)) for step in range(4))), {})
-    table = sheet(run.study())
+        return tuple(Point(step, pace * step, (0.5, 0.5)) for step in range(4))
+
+    table = sheet(made_up_study(tmp_path, experiment, curve=curve))
     column = table.headings.index("speed-up")
     found = {line[:3]: float(line[column]) for line in table.lines if line[column - 1] == "3"}
     assert found == paces and len(found) == 8
@@ -137,8 +131,5 @@ def test_times_of_contended_runs_give_no_speed_up(study):
 
 
 def test_one_number_of_threads_is_no_axis(tmp_path):
-    run = prepared(tmp_path, tiny(threads=(2,)))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), {})
+    run = made_up_run(tmp_path, tiny(threads=(2,)), arrays=no_values)
     assert "threads" not in sheet(run.study()).headings

@@ -5,7 +5,7 @@ from math import log10
 
 import known_winners
 import pytest
-from helpers import around, made_up, prepared, ran, tiny, tuned
+from helpers import TINY, around, made_up, made_up_study, prepared, ran, tuned
 
 from rankbench.api.outcomes import Outcome
 from rankbench.experiments import Budget
@@ -215,14 +215,10 @@ def test_a_weak_solver_may_be_called_better_than_a_strong_one(tmp_path, monkeypa
 
 
 def test_without_tuning_settings_are_fixed_and_verdicts_stand(tmp_path):
-    run = prepared(tmp_path, tiny(repetitions=2), Selection())
-    run.open()
-    for number, cell in enumerate(run.plan.cells):
-        level = 0.3 + 0.2 * (number % 2)
-        run.keep(made_up(cell, level), around(cell, level))
-    found = rows(run.study())
+    study = made_up_study(tmp_path, TINY, (0.3, 0.5, 0.3, 0.5))
+    found = rows(study)
     assert {row.strength for row in found} == {FIXED} and not any(row.weak for row in found)
-    assert {row.verdict for row in found} == {"better", "worse"} and weaknesses(run.study()) == []
+    assert {row.verdict for row in found} == {"better", "worse"} and weaknesses(study) == []
 
 
 def test_repetitions_that_share_their_trials_are_judged_by_them(tmp_path):

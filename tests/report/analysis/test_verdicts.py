@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, altered, around, made_up, prepared, tiny
+from helpers import MACHINE, altered, around, made_up_study, tiny
 
 from rankbench.experiments import Budget, Published
 from rankbench.names import Pattern
@@ -35,12 +35,9 @@ def study(tmp_path):
             Published(Pattern(name), "ndcg@5", value, sd=sd, on=on)
             for name, value in zip(("global", "sgd"), numbers, strict=False)
         )
-        run = prepared(tmp_path / to, tiny(**{"published": published, **of_experiment}), Selection(full=full))
-        run.open()
-        for cell in run.plan.cells:
-            value = 0.5 if cell.solver.name == "global" else 0.6
-            run.keep(made_up(cell, value, **(changes or {})), arrays(cell, value))
-        return run.study()
+        experiment, values = tiny(**{"published": published, **of_experiment}), {"global": 0.5, "sgd": 0.6}
+        how = {"selection": Selection(full=full), "arrays": arrays, **(changes or {})}
+        return made_up_study(tmp_path / to, experiment, lambda cell: values[cell.solver.name], **how)
 
     return made
 

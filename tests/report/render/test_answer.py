@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from helpers import around, made_up, prepared, ran, tiny
+from helpers import TINY, made_up_study, ran, tiny
 
 from rankbench.execution.retraining import best_of
 from rankbench.report.render.answer import answer, ranking
@@ -27,13 +27,14 @@ def test_solvers_whose_open_verdicts_the_same_would_settle_share_a_clause(tmp_pa
 
 def test_a_solver_with_a_better_mean_of_fewer_repetitions_is_not_said_to_be_better_than_any(tmp_path):
     """Verdicts compare others with the best of those with all repetitions; so do the sentence and the model."""
-    run = prepared(tmp_path, tiny(solvers=("global[lam=10]", "sgd[rank=2]", "sgd[rank=3]"), repetitions=5))
-    run.open()
-    for cell in run.plan.cells:
-        value = {"global[lam=10]": 0.2, "sgd[rank=2]": 0.5, "sgd[rank=3]": 0.1}[cell.solver.written]
-        if value > 0.1 or cell.place.repetition == 0:
-            run.keep(made_up(cell, value), around(cell, value))
-    study, first = run.study(), run.plan.experiment.metrics[0]
+    values = {"global[lam=10]": 0.2, "sgd[rank=2]": 0.5, "sgd[rank=3]": 0.1}
+    experiment, first = tiny(solvers=tuple(values), repetitions=5), TINY.metrics[0]
+
+    def value(cell):
+        found = values[cell.solver.written]
+        return found if found > 0.1 or cell.place.repetition == 0 else None
+
+    study = made_up_study(tmp_path, experiment, value)
     assert study.measures[0].label == first and study.measures[0].sign == -1
     said = answer(study)
     assert said.startswith("global[lam=10] has the best pairwise error: 0.1000") and "better than sgd[rank=2]" in said

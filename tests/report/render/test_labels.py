@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from helpers import around, made_up, prepared, store_in, tiny, with_solver
+from helpers import made_up_run, prepared, store_in, tiny, with_solver
 
 from rankbench import experiments
 from rankbench.core.errors import UserError
@@ -126,10 +126,7 @@ def test_names_that_are_no_table_are_refused():
 
 
 def test_names_are_stored_with_the_plan_and_plans_without_them_are_still_read(tmp_path):
-    run = prepared(tmp_path, tiny(names=Names(solvers={"sgd[rank=2]": "SGD!"})))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5), around(cell, 0.5))
+    made_up_run(tmp_path, tiny(names=Names(solvers={"sgd[rank=2]": "SGD!"})))
     store = store_in(tmp_path)
     assert [plan.experiment.names.solvers for plan in store.plans()] == [{"sgd[rank=2]": "SGD!"}]
     (path,) = [path for path in tmp_path.rglob("*.json") if '"profile"' in path.read_text()]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import nan
 
 import pytest
-from helpers import altered, around, made_up, prepared, tiny
+from helpers import altered, made_up_study, tiny
 
 from rankbench.experiments import Figure, Published
 from rankbench.names import Pattern
@@ -145,11 +145,7 @@ def study(tmp_path):
     """Makes a study of the tiny experiment."""
 
     def made(name="tiny", **changes):
-        run = prepared(tmp_path, tiny(name=name, **changes))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, 0.5), around(cell, 0.5))
-        return run.study()
+        return made_up_study(tmp_path, tiny(name=name, **changes))
 
     return made
 

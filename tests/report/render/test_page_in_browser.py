@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 
 import pytest
-from helpers import around, made_up, prepared, tiny
+from helpers import made_up, made_up_run, tiny
 
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
@@ -54,15 +54,11 @@ def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("page")
     sections = []
     for name, figure in FIGURES.items():
-        run = prepared(
-            out,
-            tiny(name=name, figure=figure, published=PUBLISHED, solvers=SOLVERS, repetitions=1, data=DATA, about=ABOUT),
-        )
-        run.open()
+        asked = {"figure": figure, "published": PUBLISHED, "solvers": SOLVERS, "repetitions": 1, "data": DATA, "about": ABOUT}
+        run = made_up_run(out, tiny(name=name, **asked), lambda cell: VALUES[cell.solver.written])
         for cell in run.plan.cells:
-            value = VALUES[cell.solver.written]
-            fails = name == "tiny-bars" and cell.solver.written == "sgd[rank=3]"
-            run.keep(made_up(cell, value, **(FAILED if fails else {})), {} if fails else around(cell, value))
+            if name == "tiny-bars" and cell.solver.written == "sgd[rank=3]":
+                run.keep(made_up(cell, 0.5, **FAILED), {})
         study = run.study()
         sections.append(Section(study, name, drawing(study), ranks=RANKS if name == "tiny-sweep" else None))
     (out / "index.html").write_text(page(sections), encoding="utf-8")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from helpers import colours, made_up, prepared, silent, tiny
+from helpers import TINY, colours, made_up_study, no_values, silent, tiny
 
 from rankbench.core.errors import UserError
 from rankbench.experiments.costs import Rivals
@@ -24,11 +24,9 @@ LEARNED = (
 @pytest.fixture
 def study(tmp_path):
     """The tiny experiment, where sgd is said to have learned basic functions."""
-    run = prepared(tmp_path, tiny())
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5, functions=LEARNED if cell.solver.name == "sgd" else ()), {})
-    return run.study()
+    return made_up_study(
+        tmp_path, TINY, arrays=no_values, functions=lambda cell: LEARNED if cell.solver.name == "sgd" else ()
+    )
 
 
 def test_each_solver_on_each_data_set_is_shown_once(study):
@@ -39,11 +37,9 @@ def test_each_solver_on_each_data_set_is_shown_once(study):
 
 
 def test_a_report_shows_one_of_each_kind_of_solver(tmp_path):
-    run = prepared(tmp_path, tiny(solvers=("sgd[rank=2]", "sgd[rank=3]", "altsvm")))
-    run.open()
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.5, functions=LEARNED), {})
-    found = run.study()
+    found = made_up_study(
+        tmp_path, tiny(solvers=("sgd[rank=2]", "sgd[rank=3]", "altsvm")), arrays=no_values, functions=LEARNED
+    )
     assert [one.solver for one in bases(found)] == ["sgd[rank=2]", "sgd[rank=3]", "altsvm"]
     assert [one.solver for one in examples(found)] == ["sgd[rank=2]", "altsvm"]
     assert "--columns 1,2,3` draws all 3" in "".join(map(repr, outline(Section(found, "tiny"))))

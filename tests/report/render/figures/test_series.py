@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from helpers import around, made_up, prepared, tiny
+from helpers import made_up_study, no_values, tiny
 
 from rankbench.experiments import Curve, Figure, Published
 from rankbench.names import Pattern
@@ -25,11 +25,7 @@ def drawn(tmp_path):
 
     def made(value, kind="sweep", x="n", **changes):
         figure = changes.pop("figure", Figure(kind, metric="ndcg@5", x=x))
-        run = prepared(tmp_path, tiny(**{"repetitions": 1, **changes}, figure=figure))
-        run.open()
-        for cell in run.plan.cells:
-            run.keep(made_up(cell, value(cell)), around(cell, value(cell)))
-        return drawing(run.study())
+        return drawing(made_up_study(tmp_path, tiny(**{"repetitions": 1, **changes}, figure=figure), value))
 
     return made
 
@@ -49,11 +45,8 @@ def test_the_data_sets_of_a_sweep_have_panels_of_their_own(drawn):
 
 @pytest.mark.parametrize(("metric", "log"), [("pairwise-error", True), ("ndcg@5", False)])
 def test_training_curves_have_a_logarithmic_axis_where_they_fall_and_none_where_they_rise(tmp_path, metric, log):
-    run = prepared(tmp_path, tiny(figure=Figure("curve", x="seconds", metric=metric), repetitions=1))
-    run.open()
-    for cell, value in zip(run.plan.cells, (0.01, 0.4), strict=True):
-        run.keep(made_up(cell, value), {})
-    assert drawing(run.study()).log_y is log
+    experiment = tiny(figure=Figure("curve", x="seconds", metric=metric), repetitions=1)
+    assert drawing(made_up_study(tmp_path, experiment, (0.01, 0.4))).log_y is log
 
 
 @pytest.mark.parametrize(("counts", "log"), [((4, 8, 16), True), ((4, 8, 12), False), ((8, 16), False)])
@@ -65,11 +58,8 @@ def test_a_setting_that_grows_by_a_factor_has_a_logarithmic_axis(drawn, counts, 
     ("values", "log"), [((0.01, 0.2), False), ((0.01, 0.4), True), ((-0.01, 0.4), False), ((0.0, 0.4), False)]
 )
 def test_positive_values_over_many_decades_have_a_logarithmic_axis(tmp_path, values, log):
-    run = prepared(tmp_path, tiny(figure=Figure("bars", metric="ndcg@5"), repetitions=1))
-    run.open()
-    for cell, value in zip(run.plan.cells, values, strict=True):
-        run.keep(made_up(cell, value), {})
-    assert drawing(run.study()).log_y is log
+    experiment = tiny(figure=Figure("bars", metric="ndcg@5"), repetitions=1)
+    assert drawing(made_up_study(tmp_path, experiment, values, arrays=no_values)).log_y is log
 
 
 @pytest.mark.parametrize(
@@ -85,11 +75,8 @@ def test_positive_values_over_many_decades_have_a_logarithmic_axis(tmp_path, val
 @pytest.mark.parametrize("kind", ["bars", "sweep"])
 def test_an_axis_is_broken_where_solvers_would_lie_flat(tmp_path, values, gap, kind):
     solvers = ("global", "sgd[rank=2]", "sgd[rank=3]")
-    run = prepared(tmp_path, tiny(figure=Figure(kind, metric="ndcg@5", x="n"), solvers=solvers, repetitions=1))
-    run.open()
-    for cell, value in zip(run.plan.cells, values, strict=True):
-        run.keep(made_up(cell, value), {})
-    found = drawing(run.study())
+    experiment = tiny(figure=Figure(kind, metric="ndcg@5", x="n"), solvers=solvers, repetitions=1)
+    found = drawing(made_up_study(tmp_path, experiment, values, arrays=no_values))
     assert found.panels[0].gap == gap
     axes = figure_of(found).axes
     limits = sorted(sorted(axis.get_xlim() if kind == "bars" else axis.get_ylim()) for axis in axes)
@@ -157,12 +144,9 @@ def test_published_numbers_stand_beside_measured_ones_in_every_kind_of_figure(dr
 
 @pytest.mark.parametrize("seconds", [(0.0, 0.1, 0.2), (0.0, 0.0, 0.0)])
 def test_a_clock_that_has_not_moved_yet_does_not_stop_the_drawing(tmp_path, seconds):
-    run = prepared(tmp_path, tiny(figure=Figure("curve", metric="ndcg@5", x="seconds"), repetitions=1))
-    run.open()
     curve = tuple(Point(step, at, (0.2, 0.4)) for step, at in enumerate(seconds))
-    for cell in run.plan.cells:
-        run.keep(made_up(cell, 0.4, curve=curve), {})
-    (axis,) = figure_of(drawing(run.study())).axes
+    experiment = tiny(figure=Figure("curve", metric="ndcg@5", x="seconds"), repetitions=1)
+    (axis,) = figure_of(drawing(made_up_study(tmp_path, experiment, 0.4, curve=curve))).axes
     assert axis.get_xscale() == "log" and list(axis.lines[0].get_xdata()) == list(seconds)
 
 
