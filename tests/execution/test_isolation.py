@@ -351,6 +351,8 @@ MUTE = ("class Mute(Exception):", "    def __str__(self):", "        raise Value
         (("for _ in range(5):", "    os.write(2, b'x' * 2**20)"), "ok", ""),
         (("f = lambda f: f(f)", "f(f)"), "failed", "RecursionError"),
         (("raise SystemExit(4)",), "failed", "SystemExit: 4"),
+        (("raise MemoryError",), "memory", "out of memory"),
+        (("yield Step(ItemScores(np.zeros(2)))",), "failed", "UserError: item id"),
         (("raise KeyboardInterrupt",), "failed", "KeyboardInterrupt"),
         (("raise BrokenPipeError('mine')",), "failed", "BrokenPipeError: mine"),
         (("os.abort()",), "failed", "exit code -6"),

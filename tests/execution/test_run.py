@@ -165,28 +165,28 @@ def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path
     assert not any(result.contended for result in results_of(ran(tmp_path, jobs=2)))
 
 
-def at_once(out, **changes):
-    """The most cells that ran at the same time, by their number of users, in a run of two cells at a time."""
-    under_way, most = set(), Counter()
+def most_at_a_time(run, kind_of, apart=False):
+    """The most cells and trials of each kind that ran at the same time; `apart` from those of other kinds."""
+    under_way, most = {}, Counter()
 
     def tell(event):
-        users = dict(event.cell.place.data.settings)["users"]
-        (under_way.add if event.kind == "start" else under_way.remove)(event.cell.key)
-        most[users] = max(most[users], len(under_way))
+        kind = kind_of(event.cell)
+        open_cells = under_way.setdefault(kind, set())
+        (open_cells.add if event.kind == "start" else open_cells.discard)(event.cell.key)
+        most[kind] = max(most[kind], len(open_cells))
+        assert not apart or sum(map(bool, under_way.values())) <= 1
 
-    data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
-    ran(out, tiny(data=data, **changes), tell=tell, jobs=2)
+    run.open()
+    run.execute(tell)
     return most
 
 
 def test_cells_run_alone_where_seconds_are_published(tmp_path):
-    assert at_once(tmp_path / "none") == {20: 2, 25: 2}
-    published = Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]")
-    assert at_once(tmp_path / "some", published=(published,)) == {20: 1, 25: 2}
-
-
-def test_cells_run_alone_where_the_figure_shows_seconds(tmp_path):
-    assert at_once(tmp_path, figure=Figure(kind="curve", x="seconds")) == {20: 1, 25: 1}
+    data = ("low-rank[users=20,items=30,per_user=20]", "low-rank[users=25,items=30,per_user=20]")
+    published = (Published("sgd", PER_STEP, 0.1, data="low-rank[users=20]"),)
+    for name, numbers, alone in (("none", (), 2), ("some", published, 1)):
+        run = prepared(tmp_path / name, tiny(data=data, published=numbers), jobs=2)
+        assert most_at_a_time(run, lambda cell: cell.place.data.setting("users")) == {20: alone, 25: 2}
 
 
 class Nodes:
@@ -290,21 +290,6 @@ def test_a_failed_cell_stops_nobody_and_is_retried_on_request(tmp_path):
     assert "boom" in failed.trace
     assert prepared(tmp_path, TINY, selection).pending == ()
     assert prepared(tmp_path, TINY, selection, rerun="failed").pending == run.plan.cells[:1]
-
-
-@pytest.mark.parametrize(
-    ("line", "status", "reason"),
-    [
-        ("os._exit(3)", "failed", "exit code 3"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", "failed", "exit code -11"),
-        ("raise MemoryError", "memory", "out of memory"),
-        ("yield Step(ItemScores(np.zeros(2)))", "failed", "UserError: item id"),
-    ],
-)
-def test_however_a_process_dies_the_cell_says_so(tmp_path, line, status, reason):
-    result = alone(tmp_path, line)
-    assert result.status == status
-    assert reason in result.reason
 
 
 def test_too_long_is_a_timeout_and_keeps_the_curve_so_far(tmp_path):
@@ -535,21 +520,16 @@ def cuts(monkeypatch):
 
 
 @pytest.mark.parametrize("kept", [materials.KEPT, 0])
-def test_plan_and_run_together_cut_each_split_once(tmp_path, monkeypatch, cuts, kept):
+@pytest.mark.parametrize(
+    ("experiment", "cells"),
+    [(tiny(splits=("n-per-user[n=8,least=5]", "entries")), 8), (tuned(Tune(SPACES, trials=2)), 4)],
+    ids=["plain", "with validation parts"],
+)
+def test_plan_and_run_together_cut_each_split_once(tmp_path, monkeypatch, cuts, kept, experiment, cells):
     monkeypatch.setattr(materials, "KEPT", kept)
-    run = ran(tmp_path, tiny(splits=("n-per-user[n=8,least=5]", "entries")))
+    run = ran(tmp_path, experiment)
     assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
-    assert [result.status for result in results_of(run)] == ["ok"] * 8
-    del run
-    assert leftovers(tmp_path) == []
-
-
-@pytest.mark.parametrize("kept", [materials.KEPT, 0])
-def test_validation_parts_are_cut_once_too(tmp_path, monkeypatch, cuts, kept):
-    monkeypatch.setattr(materials, "KEPT", kept)
-    run = ran(tmp_path, tuned(Tune(SPACES, trials=2)))
-    assert len(cuts) == len(set(cuts)) == 2 * TINY.repetitions
-    assert [result.status for result in results_of(run)] == ["ok"] * 4
+    assert [result.status for result in results_of(run)] == ["ok"] * cells
     del run
     assert leftovers(tmp_path) == []
 
@@ -945,26 +925,12 @@ def test_what_a_split_says_was_seen_is_no_candidate(tmp_path):
     assert found != evaluate(last.step.model, parts.test, [label], train=parts.train)[label]
 
 
-def most_at_a_time(run):
-    """How many cells and how many trials ran at the same time at most."""
-    open_cells, open_trials, most = set(), set(), [0, 0]
-
-    def tell(event):
-        among = open_trials if event.cell.is_trial else open_cells
-        (among.add if event.kind == "start" else among.discard)(event.cell.key)
-        most[:] = [max(most[0], len(open_cells)), max(most[1], len(open_trials))]
-        assert not (open_cells and open_trials)
-
-    run.open()
-    run.execute(tell)
-    return tuple(most)
-
-
 @pytest.mark.parametrize(
     ("figure", "cells"), [(Figure("speedup"), 1), (Figure("curve"), 1), (Figure("curve", x="step"), 2), (Figure(), 2)]
 )
 def test_cells_whose_seconds_are_drawn_run_one_at_a_time(tmp_path, figure, cells):
-    assert most_at_a_time(prepared(tmp_path, tuned(figure=figure), jobs=2)) == (cells, 2)
+    run = prepared(tmp_path, tuned(figure=figure), jobs=2)
+    assert most_at_a_time(run, lambda cell: cell.is_trial, apart=True) == {False: cells, True: 2}
 
 
 def test_a_folder_without_locks_and_links_will_do(tmp_path, monkeypatch):

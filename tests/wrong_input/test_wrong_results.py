@@ -1,6 +1,5 @@
 """Stored results and plans that are damaged in every way that we know: set aside with one line, and run again."""
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -37,101 +36,30 @@ def stored(whole, tmp_path, monkeypatch):
     return tmp_path / "results/tiny"
 
 
-def put(*path, value):
-    """A change of a JSON file: another value at this path."""
-
-    def change(content):
-        place = content
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = value
-
-    return change
+def cut(path):
+    """Keep the first half of a file; `records/test_store.py` has all kinds of damage."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def drop(*path):
-    """A change of a JSON file: a key less."""
-
-    def change(content):
-        place = content
-        for step in path[:-1]:
-            place = place[step]
-        del place[path[-1]]
-
-    return change
-
-
-BYTES = {
-    "cut": lambda text: text[: len(text) // 2],
-    "no JSON": b"result",
-    "a text": b'"x"',
-    "utf-16": lambda text: text.decode().encode("utf-16"),
-    "binary": bytes(range(256)),
-    "too deep": b"[" * 200_000,
-}
-CHANGES = {
-    "a key that is a list": put("key", value=[]),
-    "a newer format": put("format", value=99),
-    "an unknown status": put("status", value="good"),
-    "a point without values": drop("curve", 0, "values"),
-}
-IN_PLAN = {
-    "a seed that is a text": put("seed", value="x"),
-    "an unknown key": put("more", value=1),
-}
-
-
-def damage(path, change):
-    """Damage a file, by other bytes or by a change of its JSON."""
-    if isinstance(change, bytes):
-        path.write_bytes(change)
-    else:
-        path.write_bytes(change(path.read_bytes()))
-
-
-def change_json(path, change):
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-
-
-def assert_set_aside_and_run_again(cli, path):
-    """The next command names the file in one line, goes on without it, and a run will make it again."""
+def test_a_damaged_result_is_named_and_set_aside_and_a_run_will_make_it_again(cli, stored):
+    path = min((stored / "cells").glob("*.json"))
+    cut(path)
     (error,) = cli("table", "tiny", "--csv").err.splitlines()
-    assert path.name in error and "set aside as" in error
-    assert not path.exists() and len(error) < 1000
+    assert path.name in error and "set aside as" in error and len(error) < 1000
+    assert not path.exists()
     lines, errors = cli("run", "tiny.toml", "--dry-run")
     assert errors == "" and lines.splitlines()[-1].startswith("tiny: 1 of 2 cells to run")
 
 
-@pytest.mark.parametrize("change", BYTES.values(), ids=BYTES)
-def test_a_result_of_wrong_bytes_is_set_aside(cli, stored, change):
-    path = min((stored / "cells").glob("*.json"))
-    damage(path, change)
-    assert_set_aside_and_run_again(cli, path)
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_an_edited_result_is_set_aside(cli, stored, change):
-    path = min((stored / "cells").glob("*.json"))
-    change_json(path, change)
-    assert_set_aside_and_run_again(cli, path)
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_the_status_of_an_edited_result_is_no_traceback(cli, stored, change):
-    change_json(min((stored / "cells").glob("*.json")), change)
+def test_the_status_of_a_damaged_result_is_no_traceback(cli, stored):
+    cut(min((stored / "cells").glob("*.json")))
     said = cli("status")
     assert said.out and said.err.count("\n") <= 1
 
 
-@pytest.mark.parametrize("change", [*BYTES.values(), *IN_PLAN.values()], ids=[*BYTES, *IN_PLAN])
-def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(cli, stored, change):
+def test_a_damaged_plan_is_set_aside_and_its_results_are_found_again(cli, stored):
     (path,) = (stored / "plans").iterdir()
-    if change in IN_PLAN.values():
-        change_json(path, change)
-    else:
-        damage(path, change)
+    cut(path)
     error, _ = cli("table", "tiny", code=2).err.splitlines()
     assert path.name in error and "set aside as" in error
     lines, errors = cli("run", "tiny.toml", "--dry-run")
@@ -174,7 +102,7 @@ def of_other_names(path):
 
 VALUES = {
     "nothing": lambda path: path.write_bytes(b""),
-    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "cut": cut,
     "cut at the start": lambda path: path.write_bytes(path.read_bytes()[100:]),
     "no archive": lambda path: path.write_bytes(b"x" * 1000),
     "a wrong byte": lambda path: path.write_bytes(path.read_bytes().replace(b"NUMPY", b"NUMPX")),

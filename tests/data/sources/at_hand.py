@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rankbench.core.errors import UserError
+
 REAL = os.environ.get("RANKBENCH_DATA")  # asked for before a test names a folder of its own
 
 
@@ -38,6 +40,14 @@ def zipped(files):
 def view_of(source):
     """What a source yields."""
     return source.view(np.random.default_rng(0))
+
+
+def refusal(source):
+    """The one line that says why a source cannot be read."""
+    with pytest.raises(UserError) as error:
+        view_of(source)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 def triples(view):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from data.sources.at_hand import REAL, needs, put, triples, view_of, zipped
+from data.sources.at_hand import REAL, needs, put, refusal, triples, view_of, zipped
 
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
@@ -39,10 +39,7 @@ def own(folders, monkeypatch):
 def refused(name, content, edition="full"):
     """The message about a file of this content."""
     put("book-crossing", {name: content})
-    with pytest.raises(UserError) as error:
-        view_of(BookCrossing(edition=edition))
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(BookCrossing(edition=edition))
 
 
 # ---- the real files ----

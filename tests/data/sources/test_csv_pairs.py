@@ -4,10 +4,9 @@ import gzip
 
 import numpy as np
 import pytest
-from data.sources.at_hand import lines, view_of
+from data.sources.at_hand import lines, refusal, view_of
 
 from rankbench.arrays.npz import fingerprint
-from rankbench.core.errors import UserError
 from rankbench.data.sources import csv_pairs
 from rankbench.data.sources.csv_pairs import OwnPairs
 
@@ -26,10 +25,7 @@ def rows_of(view):
 
 def refused(path, **settings):
     """The message about a file."""
-    with pytest.raises(UserError) as error:
-        view_of(OwnPairs(path, **settings))
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(OwnPairs(path, **settings))
 
 
 @pytest.mark.parametrize("rows", [ROWS, TEXTS], ids=["integers", "texts"])
@@ -97,8 +93,7 @@ HEAD = lines(ROWS, header="user,better,worse\n")
 
 
 def test_no_setting_is_advised_that_comparisons_do_not_have(write):
-    with pytest.raises(UserError, match=r"line 4: worse '' is empty$"):
-        view_of(OwnPairs(write(lines(TEXTS) + "bo,b,\n")))
+    assert refusal(OwnPairs(write(lines(TEXTS) + "bo,b,\n"))).endswith("line 4: worse '' is empty")
 
 
 def test_ids_that_are_no_integers_are_named_where_integers_are_asked_for(write):

@@ -6,7 +6,7 @@ import warnings
 
 import pandas
 import pytest
-from data.sources.at_hand import lines, triples, view_of
+from data.sources.at_hand import lines, refusal, triples, view_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,10 +26,7 @@ SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "double-colon": "::"}
 
 def refused(path, **settings):
     """The message about a file."""
-    with pytest.raises(UserError) as error:
-        view_of(OwnRatings(path, **settings))
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(OwnRatings(path, **settings))
 
 
 # ---- what is read ----
@@ -274,8 +271,7 @@ def test_rows_without_an_id_are_counted_with_the_others_and_left_out_with_them(w
     wrong = refused(write(rows + "b,10,1\n", "h.csv"), missing="drop", ids="integer")
     assert wrong.endswith("line 7: user 'b' is no whole number")
     late = OwnRatings(write(rows + "2,10,\n2,30,wrong\n", "f.csv"), missing="drop")
-    with pytest.raises(UserError, match="line 8: rating 'wrong' is no number"):
-        view_of(late)
+    assert "line 8: rating 'wrong' is no number" in refusal(late)
 
 
 def test_rows_without_a_rating_are_left_out_if_asked_and_counted(write):

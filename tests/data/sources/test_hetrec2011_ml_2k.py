@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from data.sources.at_hand import REAL, needs, put, triples, view_of, words, zipped
+from data.sources.at_hand import REAL, needs, put, refusal, triples, view_of, words, zipped
 
 from rankbench.arrays.npz import fingerprint
 from rankbench.core.errors import UserError
@@ -157,9 +157,8 @@ def test_the_slice_is_not_taken_for_the_full_set_nor_the_other_way_round(tiny):
 )
 def test_what_does_not_fit_is_named(tiny, name, content, message):
     put(NAME, {name: content})
-    with pytest.raises(UserError, match=re.escape(message)) as error:
-        view_of(HetRecMovieLens2K(features="genres+directors+decades"))
-    assert str(tiny / name) in str(error.value) and "\n" not in str(error.value)
+    found = refusal(HetRecMovieLens2K(features="genres+directors+decades"))
+    assert message in found and str(tiny / name) in found
 
 
 @pytest.mark.parametrize(
@@ -172,8 +171,7 @@ def test_what_does_not_fit_is_named(tiny, name, content, message):
 )
 def test_a_pair_that_comes_again_in_the_slice_is_named(tiny, train, test, message):
     put(NAME, {PARTS[0]: HEADER + train, PARTS[1]: HEADER + test})
-    with pytest.raises(UserError, match=re.escape(message)):
-        view_of(HetRecMovieLens2K(edition="slice"))
+    assert message in refusal(HetRecMovieLens2K(edition="slice"))
 
 
 @pytest.mark.parametrize("edition", ["full", "slice"])

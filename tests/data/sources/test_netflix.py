@@ -6,7 +6,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from data.sources.at_hand import put, triples, view_of, zipped
+from data.sources.at_hand import put, refusal, triples, view_of, zipped
 
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
@@ -93,10 +93,7 @@ def own(folders, monkeypatch):
 def refused(files):
     """The message about these files."""
     put("netflix", files)
-    with pytest.raises(UserError) as error:
-        view_of(Netflix())
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(Netflix())
 
 
 # ---- every form gives the same ----

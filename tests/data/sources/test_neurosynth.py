@@ -9,7 +9,7 @@ import pandas
 import pooch
 import pytest
 import scipy.sparse
-from data.sources.at_hand import REAL, needs, put, triples, view_of
+from data.sources.at_hand import REAL, needs, put, refusal, triples, view_of
 from data.sources.test_brain import sparse_npz
 
 from rankbench.core.errors import UserError
@@ -144,16 +144,14 @@ def test_the_substitution_is_labelled_and_needs_both_sets(small):
         assert "substitut" in text.lower() and "NeuroQuery" in text
     assert "2 of 3 studies, 2 of 4 terms" in origin.size
     assert origin.missing() == "rankbench data fetch neurosynth[terms=neuroquery]"
-    with pytest.raises(UserError, match=r"rankbench data fetch neurosynth\[terms=neuroquery\]"):
-        view_of(Neurosynth(terms="neuroquery"))
+    assert "rankbench data fetch neurosynth[terms=neuroquery]" in refusal(Neurosynth(terms="neuroquery"))
     assert [part.name for part in origin.parts] == ["neurosynth", "neuroquery"]
     assert "SUBSTITUTION" not in Neurosynth().origin.size
 
 
 def test_sets_that_share_less_than_is_known_are_refused(stand_in, monkeypatch):
     monkeypatch.setattr(neurosynth, "_RELEASES", {6: Release("July 2015", 5, 3, 4, 7_145, 2)})
-    with pytest.raises(UserError, match="share 2 studies and 2 terms where 7,145 and 2 are expected"):
-        view_of(Neurosynth(terms="neuroquery"))
+    assert "share 2 studies and 2 terms where 7,145 and 2 are expected" in refusal(Neurosynth(terms="neuroquery"))
 
 
 def test_the_files_of_a_release_are_named_with_the_settings_that_need_them(small):
@@ -183,8 +181,7 @@ def test_every_file_that_is_needed_can_be_had_from_the_repository():
 )
 def test_wrong_peaks_are_named(small, change, message):
     own({"coordinates.tsv.gz": zipped(COORDINATES.replace(*change))})
-    with pytest.raises(UserError, match=re.escape(message)):
-        view_of(Neurosynth(voxels=3))
+    assert message in refusal(Neurosynth(voxels=3))
 
 
 @pytest.mark.parametrize(
@@ -199,18 +196,15 @@ def test_wrong_peaks_are_named(small, change, message):
 )
 def test_wrong_metadata_is_named(small, change, message):
     own({"metadata.tsv.gz": zipped(METADATA.replace(*change))})
-    with pytest.raises(UserError, match=re.escape(message)):
-        view_of(Neurosynth(voxels=3))
+    assert message in refusal(Neurosynth(voxels=3))
 
 
 def test_terms_that_do_not_fit_their_matrix_are_refused(small):
     own({"vocab-terms_vocabulary.txt": "001\npain"})
-    with pytest.raises(UserError, match=r"vocabulary.txt holds 2 terms where 4 were published"):
-        view_of(Neurosynth(voxels=3))
+    assert "vocabulary.txt holds 2 terms where 4 were published" in refusal(Neurosynth(voxels=3))
     own({"vocab-terms_vocabulary.txt": TERMS})
     own({"vocab-terms_source-abstract_type-tfidf_features.npz": b"PK damaged"})
-    with pytest.raises(UserError, match=r"tfidf_features.npz is cut, damaged or not a sparse matrix"):
-        view_of(Neurosynth(voxels=3))
+    assert "tfidf_features.npz is cut, damaged or not a sparse matrix" in refusal(Neurosynth(voxels=3))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Yahoo! Movies: small files in the syntax of the publication's readme, and malformed files."""
 
 import pytest
-from data.sources.at_hand import put, triples, view_of, words, zipped
+from data.sources.at_hand import put, refusal, triples, view_of, words, zipped
 
 from rankbench.core.errors import UserError
 from rankbench.data.building import Counts
@@ -39,10 +39,7 @@ def counts(monkeypatch, train, test):
 def refused(changed, **settings):
     """The message where some files are of another content."""
     put("yahoo-movies", FILES | changed)
-    with pytest.raises(UserError) as error:
-        view_of(YahooMovies(**settings))
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(YahooMovies(**settings))
 
 
 def test_grades_from_1_to_13_and_the_later_ratings_as_a_fold(own):
