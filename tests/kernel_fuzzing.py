@@ -457,18 +457,22 @@ class Server:
         self.process.communicate("")
 
 
-def never_called(rounds: int) -> list[str]:
-    """The kernels that no use of the package has called in so many rounds through all uses."""
+def calls_of_uses(rounds: int) -> Iterator[Call]:
+    """The calls of kernels in so many rounds through all uses of the package."""
     recorder = Recorder()
-    from kernel_uses import USES, random_ratings
+    from kernel_uses import USES, random_ratings  # it imports what uses the recorder's classes
 
-    seen: set[Entry] = set()
     with np.errstate(all="ignore"), threadpool_limits(limits=1, user_api="blas"), redirect_stdout(sys.stderr):
         for number in range(rounds * len(USES)):
             rng = np.random.default_rng(number)
             recorder.calls.clear()
             USES[number % len(USES)](random_ratings(rng), rng)
-            seen |= {call.entry for call in recorder.calls}
+            yield from recorder.calls
+
+
+def never_called(rounds: int) -> list[str]:
+    """The kernels that no use of the package has called in so many rounds."""
+    seen = {call.entry for call in calls_of_uses(rounds)}
     return [f"{entry.module}.{entry.name}" for entry in entries() if entry not in seen]
 
 

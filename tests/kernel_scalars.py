@@ -16,14 +16,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from kernel_fuzzing import INTEGER, STUBS, Call, Change, Entry, Recorder, Repeater, entries, leaves, write
+from kernel_fuzzing import INTEGER, STUBS, Call, Change, Entry, Repeater, calls_of_uses, entries, leaves, write
 from threadpoolctl import threadpool_limits
 
 SECONDS = 60  # for a call with all of its changes
@@ -75,19 +74,11 @@ def kind_of(entry: Entry, name: str) -> type[int] | None:
 
 def recorded(rounds: int, same: int) -> dict[Entry, list[Call]]:
     """Up to `same` calls of each kernel with an integer among its arguments, in so many rounds through all uses."""
-    recorder = Recorder()
-    from kernel_uses import USES, random_ratings  # it imports what uses the recorder's classes
-
     kept: dict[Entry, list[Call]] = {}
-    with np.errstate(all="ignore"), threadpool_limits(limits=1, user_api="blas"), redirect_stdout(sys.stderr):
-        for number in range(rounds * len(USES)):
-            rng = np.random.default_rng(number)
-            recorder.calls.clear()
-            USES[number % len(USES)](random_ratings(rng), rng)
-            for call in recorder.calls:
-                of_entry = kept.setdefault(call.entry, [])
-                if len(of_entry) < same and any(changes_of(call)):
-                    of_entry.append(call)
+    for call in calls_of_uses(rounds):
+        of_entry = kept.setdefault(call.entry, [])
+        if len(of_entry) < same and any(changes_of(call)):
+            of_entry.append(call)
     return {entry: calls for entry, calls in kept.items() if calls}
 
 

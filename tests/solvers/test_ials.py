@@ -1,17 +1,17 @@
 """Least squares on all pairs, rated or not: each half step against dense normal equations over the whole matrix."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
 import pytest
-import scipy.optimize
 from solvers.contract import SolverContract
+from solvers.least import few_ratings, least_below
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError
-from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.models import Factors
@@ -30,11 +30,7 @@ class TestIALSByBlocks(SolverContract):
     solver = IALS(rank=5, lam=0.05, block=2)
 
 
-@pytest.fixture
-def train() -> Ratings:
-    """Ratings of 15 users; item 0 and user 14 have none."""
-    view = LowRank(users=15, items=11, rank=2, per_user=6).view(np.random.default_rng(1))
-    return view.where((view.items > 0) & (view.users != 14))
+train = pytest.fixture(few_ratings)
 
 
 def rated(train: Ratings) -> Floats:
@@ -98,14 +94,8 @@ def test_half_steps_are_those_of_all_pairs_and_the_objective_is_the_formula(solv
 def test_another_optimiser_finds_nothing_below_the_end(train):
     solver, x = IALS(rank=2, lam=0.02), rated(train)
     *_, end = islice(solver.steps(train, np.random.default_rng(0)), 1000)
-    start = np.concatenate([np.nan_to_num(side).ravel() for side in (end.model.users, end.model.items)])
-
-    def objective(point: Floats) -> float:
-        users, items = np.split(point, [2 * train.n_users])
-        return value(solver, x, users.reshape(-1, 2), items.reshape(-1, 2))
-
-    found = scipy.optimize.minimize(objective, start, method="L-BFGS-B")
-    assert found.fun == pytest.approx(end.objective(), rel=1e-8)
+    found = least_below(partial(value, solver, x), np.nan_to_num(end.model.users), np.nan_to_num(end.model.items))
+    assert found == pytest.approx(end.objective(), rel=1e-8)
 
 
 @pytest.mark.parametrize("block", [1, 2, 4, 25])

@@ -4,8 +4,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
+from solvers.least import slopes_of
 
 from rankbench.core.contract import Floats, Step
 from rankbench.data.synthetic import BTL
@@ -67,13 +67,8 @@ def test_the_objective_is_the_formula_at_every_step(train):
 def test_the_solution_is_stationary(train):
     step = ran(LCR(rank=2, anchors=3, lam=0.5), train, 3000)[-1]
     users, items = parts(step, 2)
-    shapes, cut = (users.shape, items.shape), users.size
-
-    def of(x: Floats) -> float:
-        return objective(x[:cut].reshape(shapes[0]), x[cut:].reshape(shapes[1]), step, train, 0.5)
-
     within = (np.repeat(step.model.user_weights, 2).ravel() > 0, np.repeat(step.model.item_weights, 2).ravel() > 0)
-    slope = approx_fprime(np.concatenate([users.ravel(), items.ravel()]), of, 1e-6)
+    slope = slopes_of(lambda *sides: objective(*sides, step, train, 0.5), users, items, step=1e-6)
     assert np.abs(slope[np.concatenate(within)]).max() < 1e-3
 
 

@@ -4,8 +4,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize_scalar
+from scipy.optimize import minimize_scalar
 from solvers.contract import SolverContract
+from solvers.least import slopes_of
 
 from rankbench.core.contract import Floats
 from rankbench.data.synthetic import LowRank
@@ -107,12 +108,7 @@ def test_on_average_a_pass_of_tiny_steps_goes_down_the_gradient_of_the_robust_ob
     steps = solver.steps(ratings, np.random.default_rng(0))
     before = np.vstack([(model := next(steps).model).users, model.items])
     after = np.vstack([(model := next(steps).model).users, model.items])
-
-    def whole(flat: Floats) -> float:
-        rows = flat.reshape(before.shape)
-        return robust(ratings, among, rows[:15], rows[15:], lam)
-
-    slope = approx_fprime(before.ravel(), whole, 1e-7).reshape(before.shape)
+    slope = slopes_of(lambda rows: robust(ratings, among, rows[:15], rows[15:], lam), before).reshape(before.shape)
     moved = (before - after) / size
     assert np.linalg.norm(moved - slope) < 0.03 * np.linalg.norm(slope)  # what is left is the draw
 
@@ -122,9 +118,7 @@ def test_with_one_competitor_there_is_nothing_to_draw_and_an_update_is_the_gradi
     steps = RobiRank(rank=2, lam=0.3, step=1e-6, decay=0.0, draws=1).steps(view, np.random.default_rng(3))
     before = np.vstack([(model := next(steps).model).users, model.items])
     after = np.vstack([(model := next(steps).model).users, model.items])
-    slope = approx_fprime(
-        before.ravel(), lambda flat: robust(view, "rated", flat[None, :2], flat[2:].reshape(2, 2), 0.3), 1e-7
-    )
+    slope = slopes_of(lambda rows: robust(view, "rated", rows[:1], rows[1:], 0.3), before)
     np.testing.assert_allclose(((before - after) / 1e-6).ravel(), slope, rtol=1e-5, atol=1e-5)
 
 

@@ -10,6 +10,7 @@ import pytest
 from helpers import padding
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
+from solvers.least import slopes_of
 
 from rankbench.core.contract import Floats, Ints, Step
 from rankbench.core.errors import UserError
@@ -364,15 +365,9 @@ def test_two_passes_are_those_of_the_formulas_drawn_from_the_same_bits(loss, ran
 @each_loss
 def test_a_pass_of_tiny_steps_goes_down_the_gradient_of_the_whole_objective(loss, train):
     steps = SGD(rank=3, lam=2.0, step=1e-7, decay=0.0, loss=loss).steps(train, np.random.default_rng(0))
-    before = np.vstack(factors(next(steps)))
-    after = np.vstack(factors(next(steps)))
-
-    def whole(flat: Floats) -> float:
-        rows = flat.reshape(before.shape)
-        return objective(rows[: train.n_users], rows[train.n_users :], train, loss, 2.0)
-
-    slope = approx_fprime(before.ravel(), whole, 1e-7).reshape(before.shape)
-    np.testing.assert_allclose((before - after) / 1e-7, slope, rtol=1e-4, atol=1e-4)
+    before, after = ([side.copy() for side in factors(next(steps))] for _ in range(2))
+    slope = slopes_of(lambda users, items: objective(users, items, train, loss, 2.0), *before)
+    np.testing.assert_allclose((np.vstack(before) - np.vstack(after)).ravel() / 1e-7, slope, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("rank", range(1, 10))

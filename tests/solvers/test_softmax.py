@@ -1,6 +1,7 @@
 """Softmax over the catalogue: derivatives, the estimate from drawn items, and the minimum of the objective."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -8,10 +9,10 @@ import pytest
 import scipy.optimize
 from scipy.special import logsumexp
 from solvers.contract import SolverContract
+from solvers.least import few_ratings, least_below, slopes_of
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats
-from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.models import Factors
@@ -30,11 +31,7 @@ class TestSoftmaxOfHighRatings(SolverContract):
     solver = Softmax(rank=3, least=1.0, negatives=6, power=0.5)
 
 
-@pytest.fixture
-def train() -> Ratings:
-    """Ratings of 15 users; item 0 and user 14 have none."""
-    view = LowRank(users=15, items=11, rank=2, per_user=6).view(np.random.default_rng(1))
-    return view.where((view.items > 0) & (view.users != 14))
+train = pytest.fixture(few_ratings)
 
 
 def value(solver: Softmax, train: Ratings, users: Floats, items: Floats) -> float:
@@ -87,16 +84,12 @@ def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
     descent = _Descent.start(solver, train, np.random.default_rng(0))
     before = [np.nan_to_num(side.copy()) for side in (descent.users.rows, descent.items.rows)]
     descent.visit(np.arange(14), np.random.default_rng(0))
-
-    def objective(point: Floats) -> float:
-        users, items = np.split(point, [30])
-        return value(solver, train, users.reshape(15, 2), items.reshape(11, 3))
-
-    point = np.concatenate([before[0][:, :-1].ravel(), before[1].ravel()])
-    expected = scipy.optimize.approx_fprime(point, objective, 1e-7)
+    start = before[0][:, :-1], before[1]
+    expected = slopes_of(partial(value, solver, train), *start)
     squares = np.concatenate([descent.users.squares[:, :-1].ravel(), descent.items.squares.ravel()])
     np.testing.assert_allclose(np.sqrt(squares), np.abs(expected), atol=2e-5)
-    moves = np.concatenate([np.nan_to_num(descent.users.rows)[:, :-1].ravel(), descent.items.rows.ravel()]) - point
+    after = np.nan_to_num(descent.users.rows)[:, :-1], descent.items.rows
+    moves = np.concatenate([(now - was).ravel() for now, was in zip(after, start, strict=True)])
     sloping = np.abs(expected) > 1e-3
     np.testing.assert_allclose(moves[sloping], -0.01 * np.sign(expected[sloping]), rtol=1e-9)
     assert (descent.users.rows[:14, -1] == 1).all()
@@ -116,14 +109,8 @@ def test_what_drawn_items_stand_for_is_right_on_average(power, train):
 def test_another_optimiser_finds_nothing_much_below_the_end(train):
     solver = Softmax(rank=2, lam=0.05, step=0.5)
     *_, end = islice(solver.steps(train, np.random.default_rng(0)), 4000)
-
-    def objective(point: Floats) -> float:
-        users, items = np.split(point, [30])
-        return value(solver, train, users.reshape(15, 2), items.reshape(11, 3))
-
-    start = np.concatenate([np.nan_to_num(end.model.users[:, :-1]).ravel(), end.model.items.ravel()])
-    found = scipy.optimize.minimize(objective, start, method="L-BFGS-B")
-    assert found.fun == pytest.approx(end.objective(), rel=1e-4)
+    found = least_below(partial(value, solver, train), np.nan_to_num(end.model.users[:, :-1]), end.model.items)
+    assert found == pytest.approx(end.objective(), rel=1e-4)
 
 
 @pytest.mark.trust

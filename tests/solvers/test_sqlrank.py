@@ -1,6 +1,7 @@
 """SQL-Rank: derivatives of the likelihood of lists, random ties, unrated items, and the minimum of the objective."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
 
 import numpy as np
@@ -9,10 +10,10 @@ import scipy.optimize
 from scipy.special import expit, logsumexp
 from scipy.stats import chisquare
 from solvers.contract import SolverContract
+from solvers.least import few_ratings, least_below, slopes_of
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats, Ints
-from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.kernels.solvers import sqlrank as kernel
@@ -35,9 +36,8 @@ class TestSQLRankAmongUnrated(SolverContract):
 @pytest.fixture
 def train() -> Ratings:
     """Ratings of 15 users, all different; item 0 and user 14 have none."""
-    view = LowRank(users=15, items=11, rank=2, per_user=6).view(np.random.default_rng(1))
-    kept = view.where((view.items > 0) & (view.users != 14))
-    return replace(kept, values=np.random.default_rng(2).permutation(len(kept)).astype(float))
+    few = few_ratings()
+    return replace(few, values=np.random.default_rng(2).permutation(len(few)).astype(float))
 
 
 def loss_of(scores: Floats, link: str) -> float:
@@ -56,7 +56,7 @@ def value(solver: SQLRank, train: Ratings, users: Floats, items: Floats) -> floa
     return losses + solver.lam / 2 * float(np.square(users).sum() + np.square(items).sum())
 
 
-def slopes_of(scores: Floats, indptr: Ints, link: str, threads: int = 1) -> tuple[Floats, Floats]:
+def kernels_slopes(scores: Floats, indptr: Ints, link: str, threads: int = 1) -> tuple[Floats, Floats]:
     """What the kernel gives."""
     losses, slopes = np.empty(len(indptr) - 1), np.empty(len(scores))
     kernel.list_slopes(
@@ -69,7 +69,7 @@ def slopes_of(scores: Floats, indptr: Ints, link: str, threads: int = 1) -> tupl
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 def test_losses_and_slopes_are_those_of_the_formula(link, scale):
     scores, indptr = scale * np.random.default_rng(0).standard_normal(12), np.array([0, 5, 5, 6, 12])
-    losses, slopes = slopes_of(scores, indptr, link)
+    losses, slopes = kernels_slopes(scores, indptr, link)
     pieces = [slice(*ends) for ends in pairwise(indptr)]
     np.testing.assert_allclose(losses, [loss_of(scores[piece], link) for piece in pieces], rtol=1e-12, atol=1e-12)
     expected = scipy.optimize.approx_fprime(scores, lambda x: sum(loss_of(x[piece], link) for piece in pieces), 1e-7)
@@ -81,7 +81,7 @@ def test_large_scores_do_not_overflow_and_threads_do_not_change_bits():
     rng = np.random.default_rng(0)
     scores, indptr = rng.standard_normal(9000) * 800, np.arange(0, 9001, 9)
     for link in ("sigmoid", "identity"):
-        one, three = slopes_of(scores, indptr, link), slopes_of(scores, indptr, link, threads=3)
+        one, three = kernels_slopes(scores, indptr, link), kernels_slopes(scores, indptr, link, threads=3)
         assert np.isfinite(np.concatenate(one)).all()
         assert one[0].tobytes() == three[0].tobytes() and one[1].tobytes() == three[1].tobytes()
 
@@ -113,16 +113,11 @@ def test_a_step_over_all_users_follows_the_slope_of_the_objective(train):
     lists = descent.lists()
     assert descent.objective(lists) == pytest.approx(value(solver, train, *start), rel=1e-12)
     descent.visit(np.arange(14), lists)
-
-    def objective(point: Floats) -> float:
-        users, items = np.split(point, [30])
-        return value(solver, train, users.reshape(15, 2), items.reshape(11, 2))
-
-    point = np.concatenate([side.ravel() for side in start])
-    expected = scipy.optimize.approx_fprime(point, objective, 1e-7)
+    expected = slopes_of(partial(value, solver, train), *start)
     squares = np.concatenate([np.nan_to_num(side.squares).ravel() for side in (descent.users, descent.items)])
     np.testing.assert_allclose(np.sqrt(squares), np.abs(expected), atol=2e-5)
-    moved = np.concatenate([np.nan_to_num(side.rows).ravel() for side in (descent.users, descent.items)]) - point
+    after = (np.nan_to_num(side.rows) for side in (descent.users, descent.items))
+    moved = np.concatenate([(now - was).ravel() for now, was in zip(after, start, strict=True)])
     steep = np.abs(expected) > 1e-3
     np.testing.assert_allclose(moved[steep], -0.01 * np.sign(expected[steep]), rtol=1e-9)
 
@@ -151,14 +146,8 @@ def test_in_a_pass_the_whole_penalty_is_taken_once(train):
 def test_another_optimiser_finds_nothing_much_below_the_end(link, train):
     solver = SQLRank(rank=2, lam=0.5, step=0.5, link=link)
     *_, end = islice(solver.steps(train, np.random.default_rng(0)), 3000)
-
-    def objective(point: Floats) -> float:
-        users, items = np.split(point, [30])
-        return value(solver, train, users.reshape(15, 2), items.reshape(11, 2))
-
-    start = np.concatenate([np.nan_to_num(side).ravel() for side in (end.model.users, end.model.items)])
-    found = scipy.optimize.minimize(objective, start, method="L-BFGS-B")
-    assert found.fun == pytest.approx(end.objective(), rel=1e-4)
+    ends = np.nan_to_num(end.model.users), np.nan_to_num(end.model.items)
+    assert least_below(partial(value, solver, train), *ends) == pytest.approx(end.objective(), rel=1e-4)
 
 
 def test_what_is_not_known_has_no_score_and_what_is_below_the_least_rating_counts_as_not_rated(train):
