@@ -44,25 +44,19 @@ def test_a_process_has_one_folder_that_goes_with_it(base):
 
 
 @pytest.mark.slow
-def test_the_folder_of_a_killed_process_goes_with_the_next_and_a_living_ones_stays(base):
+@pytest.mark.parametrize("needed", [True, False])
+def test_the_folder_of_a_killed_process_goes_with_the_next_and_a_living_ones_stays(base, needed):
     (dead, left), (alive, used) = holder(), holder()
     (left / "socket").touch()
     os.kill(dead.pid, signal.SIGKILL)
     dead.communicate()
     assert left.exists()
-    own = temporary.own_folder()
-    assert own == temporary.own_folder()
-    assert set(base.iterdir()) == {used, own}
-    alive.communicate("")
-
-
-@pytest.mark.slow
-def test_the_folder_of_a_killed_process_goes_with_a_run_that_needs_none(base):
-    (dead, left), (alive, used) = holder(), holder()
-    os.kill(dead.pid, signal.SIGKILL)
-    dead.communicate()
-    temporary.remove_folders_left_behind()
-    assert not left.exists() and list(base.iterdir()) == [used]
+    if needed:
+        own = temporary.own_folder()
+        assert own == temporary.own_folder() and set(base.iterdir()) == {used, own}
+    else:
+        temporary.remove_folders_left_behind()
+        assert list(base.iterdir()) == [used]
     alive.communicate("")
 
 
@@ -91,31 +85,21 @@ def test_a_file_system_without_locks_will_do_and_nothing_on_it_is_removed(base, 
     assert other.is_dir()
 
 
-def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(base, monkeypatch):
-    flock, removed = fcntl.flock, []
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_folder_that_another_process_has_removed_or_is_just_removing_is_not_used(base, monkeypatch, gone):
+    flock, others = fcntl.flock, []
 
     def late(handle, how):
-        if not removed:
-            removed.append(next(base.iterdir()))
-            shutil.rmtree(removed[0])
+        if not others:
+            others.append(next(base.iterdir()))
+            if not gone:
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            shutil.rmtree(others[0])
         flock(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
     own = temporary.own_folder()
-    assert own.is_dir() and own not in removed
-
-
-def test_a_folder_that_another_process_is_just_removing_is_not_used(base, monkeypatch):
-    flock, refused = fcntl.flock, []
-
-    def busy(handle, how):
-        if not refused:
-            refused.append(next(base.iterdir()))
-            raise BlockingIOError(11, "Resource temporarily unavailable")
-        flock(handle, how)
-
-    monkeypatch.setattr(fcntl, "flock", busy)
-    assert temporary.own_folder() not in refused
+    assert own.is_dir() and own not in others
 
 
 def test_a_name_that_another_process_has_just_taken_is_not_used(tmp_path, monkeypatch):

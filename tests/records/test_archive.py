@@ -139,10 +139,17 @@ def test_paths_that_climb_out_or_are_not_plain_are_refused(tmp_path, parts, alon
     assert {one.name for one in tmp_path.rglob("*")} == {"a.zip", "temporary"}
 
 
-def test_a_name_with_a_zero_byte_is_refused(tmp_path, parts, alone):
-    path = zipped(tmp_path / "a.zip", [*parts.items(), ("zeroQbyte", b"")])
-    path.write_bytes(path.read_bytes().replace(b"zeroQbyte", b"zero\0byte"))
-    assert "letters that no plain path has" in refused(path)
+@pytest.mark.parametrize(
+    ("name", "evil", "line"),
+    [
+        (b"zeroQbyte", b"zero\0byte", "letters that no plain path has"),
+        (b"ZaZa", b"\0aZa", "it has no name; nothing was unpacked"),
+    ],
+)
+def test_a_name_with_a_zero_byte_is_refused(tmp_path, parts, alone, name, evil, line):
+    path = zipped(tmp_path / "a.zip", [*parts.items(), (name.decode(), b"x")])
+    path.write_bytes(path.read_bytes().replace(name, evil))
+    assert line in refused(path)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFDIR])
@@ -166,20 +173,21 @@ def test_too_many_files_or_bytes_are_refused_by_what_is_declared(tmp_path, parts
     assert "at most 5" in refused(path, Largest(files=5))
 
 
-def test_a_bomb_that_declares_less_than_it_holds_is_noticed_while_unpacking(tmp_path, parts, alone):
-    path = zipped(tmp_path / "a.zip", described(parts, bomb=bytes(10**7)))
+@pytest.mark.parametrize(
+    ("holds", "declares", "line"),
+    [
+        (10**7, 1000, "damaged"),
+        (10**5, 10**5 + 1, "declares 100001 bytes for 'odd', and there are others"),
+    ],
+)
+def test_a_file_that_holds_more_or_less_than_declared_is_noticed_while_unpacking(
+    tmp_path, parts, alone, holds, declares, line
+):
+    path = zipped(tmp_path / "a.zip", described(parts, odd=bytes(holds)))
     whole = path.read_bytes()
-    assert whole.count(struct.pack("<L", 10**7)) == 2  # in the local header and in the directory
-    path.write_bytes(whole.replace(struct.pack("<L", 10**7), struct.pack("<L", 1000)))
-    assert "damaged" in refused(path, Largest(size=10**7))
-
-
-def test_a_file_that_is_shorter_than_declared_is_noticed_while_unpacking(tmp_path, parts, alone):
-    path = zipped(tmp_path / "a.zip", described(parts, short=bytes(10**5)))
-    whole = path.read_bytes()
-    assert whole.count(struct.pack("<L", 10**5)) == 2  # in the local header and in the directory
-    path.write_bytes(whole.replace(struct.pack("<L", 10**5), struct.pack("<L", 10**5 + 1)))
-    assert "declares 100001 bytes for 'short', and there are others" in refused(path)
+    assert whole.count(struct.pack("<L", holds)) == 2  # in the local header and in the directory
+    path.write_bytes(whole.replace(struct.pack("<L", holds), struct.pack("<L", declares)))
+    assert line in refused(path, Largest(size=10**7))
 
 
 def test_a_disk_without_room_is_one_line(tmp_path, parts, alone, monkeypatch):
@@ -220,22 +228,20 @@ def test_a_changed_a_missing_and_an_added_file_are_named(tmp_path, parts, alone)
 
 
 @pytest.mark.parametrize(
-    "home", ["os:system", "subprocess:Popen", "rankbench.records.store:Store", "builtins:eval", ""]
-)
-def test_a_class_that_is_no_solver_data_set_split_or_metric_is_never_loaded(tmp_path, parts, alone, home):
+    ("honest", "evil", "named"),
+    [
+        *((b"rankbench.solvers.sgd:SGD", home.encode(), home)
+          for home in ("os:system", "subprocess:Popen", "rankbench.records.store:Store", "builtins:eval", "")),
+        (b'"label": "ndcg@5"', b'"label": "/usr/lib/evil.py:Metric"', "/usr/lib/evil Metric"),
+    ],
+)  # fmt: skip
+def test_a_class_that_is_no_solver_data_set_split_or_metric_is_never_loaded(
+    tmp_path, parts, alone, honest, evil, named
+):
     (name,) = [name for name in parts if "/plans/" in name]
-    evil = parts[name].replace(b"rankbench.solvers.sgd:SGD", home.encode())
-    assert evil != parts[name]
-    path = zipped(tmp_path / "a.zip", described(parts, **{name: evil}))
-    assert f"names the class {home!r}" in refused(path)
-
-
-def test_a_metric_of_a_file_is_never_looked_for_by_its_name_alone(tmp_path, parts, alone):
-    (name,) = [name for name in parts if "/plans/" in name]
-    evil = parts[name].replace(b'"label": "ndcg@5"', b'"label": "/usr/lib/evil.py:Metric"')
-    assert evil != parts[name]
-    path = zipped(tmp_path / "a.zip", described(parts, **{name: evil}))
-    assert "names the class '/usr/lib/evil Metric'" in refused(path)
+    changed = parts[name].replace(honest, evil)
+    assert changed != parts[name]
+    assert f"names the class {named!r}" in refused(zipped(tmp_path / "a.zip", described(parts, **{name: changed})))
 
 
 @pytest.mark.slow
@@ -375,9 +381,3 @@ def test_an_archive_that_packs_too_well_to_hold_results_is_refused(tmp_path, par
     monkeypatch.setattr("rankbench.records.archive._RATIO", 2)
     path = zipped(tmp_path / "a.zip", described(parts, bomb=bytes(10**7)))
     assert "more than 2 times its own size: results do not" in refused(path)
-
-
-def test_an_entry_without_a_name_is_refused(tmp_path, parts, alone):
-    path = zipped(tmp_path / "a.zip", [*parts.items(), ("ZaZa", b"x")])
-    path.write_bytes(path.read_bytes().replace(b"ZaZa", b"\0aZa"))
-    assert "it has no name; nothing was unpacked" in refused(path)

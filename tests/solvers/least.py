@@ -6,16 +6,8 @@ import numpy as np
 import scipy.optimize
 
 from rankbench.core.contract import Floats
-from rankbench.data.synthetic import LowRank
-from rankbench.data.views import Ratings
 
 Objective = Callable[..., float]  # of matrices
-
-
-def few_ratings() -> Ratings:
-    """Ratings of 15 users; item 0 and user 14 have none."""
-    view = LowRank(users=15, items=11, rank=2, per_user=6).view(np.random.default_rng(1))
-    return view.where((view.items > 0) & (view.users != 14))
 
 
 def slopes_of(objective: Objective, *at: Floats, step: float = 1e-7) -> Floats:

@@ -13,6 +13,7 @@ import scipy.sparse
 from helpers import padding
 from sklearn.svm import LinearSVC
 from solvers.contract import InParts, SolverContract
+from solvers.problems import comparisons_in_halves
 
 from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Records, Step
 from rankbench.core.errors import UserError
@@ -74,17 +75,12 @@ class TestAltSVMInPartsRandom(InParts, SolverContract):
     solver = AltSVM(rank=3, lam=0.5, schedule="random", partitions=2)
 
 
+halves = pytest.fixture(comparisons_in_halves)
+
+
 @pytest.fixture
 def train() -> Comparisons:
     return BTL(users=15, items=12, comparisons=20).view(np.random.default_rng(1))
-
-
-@pytest.fixture
-def halves() -> tuple[Comparisons, Comparisons]:
-    """Low-rank comparisons, every other one held out."""
-    view = BTL(users=200, items=60, rank=2, comparisons=200, scale=10.0).view(np.random.default_rng(2))
-    rows = np.arange(len(view))
-    return view.take(rows[::2]), view.take(rows[1::2])
 
 
 def run(solver: AltSVM, train: Comparisons, steps: int, threads: int = 1) -> Iterator[Step]:

@@ -10,6 +10,8 @@ from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.models import load, save
 from rankbench.solvers.ease import EASE
+from rankbench.solvers.item_knn import ItemKNN
+from rankbench.solvers.slim import SLIM
 
 
 class TestEASE(SolverContract):
@@ -100,7 +102,8 @@ def test_a_penalty_that_rounding_swallows_is_named():
         fit(EASE(lam=1e-12, values="ratings", neighbours=30), train)
 
 
-def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(tmp_path):
+@pytest.mark.parametrize("solver", [EASE(), ItemKNN(), SLIM()], ids=repr)
+def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(solver, tmp_path):
     nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
-    save(fit(EASE(), nothing), tmp_path / "model.npz")
+    save(fit(solver, nothing), tmp_path / "model.npz")
     assert np.isnan(load(tmp_path / "model.npz").score_all(np.array([0, 1]))).all()

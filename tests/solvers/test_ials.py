@@ -7,7 +7,8 @@ from itertools import islice
 import numpy as np
 import pytest
 from solvers.contract import SolverContract
-from solvers.least import few_ratings, least_below
+from solvers.least import least_below
+from solvers.problems import few_ratings
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats

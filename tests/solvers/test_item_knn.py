@@ -9,7 +9,6 @@ from solvers.contract import SolverContract, ratings
 
 from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
-from rankbench.models import load, save
 from rankbench.solvers.ease import EASE
 from rankbench.solvers.item_knn import ItemKNN
 
@@ -92,12 +91,6 @@ def test_a_user_gets_more_of_what_the_neighbours_chose():
 def test_one_item_has_no_neighbours():
     train = Ratings.from_triples(np.array([0, 1]), np.array([0, 0]), np.array([1.0, 2.0]), 2, 1)
     assert (fit(ItemKNN(), train).score(np.array([0, 1]), np.array([0, 0])) == 0).all()
-
-
-def test_without_any_rating_no_item_has_a_score_and_the_model_can_be_saved(tmp_path):
-    nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
-    save(fit(ItemKNN(), nothing), tmp_path / "model.npz")
-    assert np.isnan(load(tmp_path / "model.npz").score_all(np.array([0, 1]))).all()
 
 
 @pytest.mark.parametrize("solver", [ItemKNN(neighbours=3), EASE()])

@@ -1,6 +1,7 @@
 """MPRank against ridge regression, kernel ridge regression and the pair objective as it is printed."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -108,15 +109,21 @@ def test_auto_solves_the_smaller_system_of_each_user(train):
     assert auto[~rated_much].tobytes() == dual[~rated_much].tobytes() != primal[~rated_much].tobytes()
 
 
-@pytest.mark.parametrize("width", [0.5, 2.0])
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-def test_the_gaussian_kernel_is_kernel_ridge_regression_on_centred_kernels(width, C, train):
-    scores = table(MPRank(C=C, kernel="gaussian", width=width), train)
-    gram = rbf_kernel(train.item_features, gamma=1 / (2 * width**2))
+KERNELS = [  # a solver, and its kernel by another package
+    *((MPRank(C=C, kernel="gaussian", width=width), partial(rbf_kernel, gamma=1 / (2 * width**2)))
+      for width in (0.5, 2.0) for C in (0.1, 1.0, 100.0)),
+    *((MPRank(C=3.0, kernel="polynomial", width=1.5, degree=degree),
+       partial(polynomial_kernel, gamma=1 / 1.5**2, coef0=1, degree=degree)) for degree in (1, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("solver", "kernel"), KERNELS, ids=[repr(solver) for solver, _ in KERNELS])
+def test_other_kernels_are_kernel_ridge_regression_on_centred_kernels(solver, kernel, train):
+    scores, gram = table(solver, train), kernel(train.item_features)
     for user in range(train.n_users):
         items, values = of_user(train, user)
         centre = KernelCenterer().fit(gram[np.ix_(items, items)])
-        oracle = KernelRidge(alpha=len(items) / (2 * C), kernel="precomputed")
+        oracle = KernelRidge(alpha=len(items) / (2 * solver.C), kernel="precomputed")
         oracle.fit(centre.transform(gram[np.ix_(items, items)]), values - values.mean())
         expected = oracle.predict(centre.transform(gram[:, items])) + values.mean()
         np.testing.assert_allclose(scores[user], expected, rtol=1e-9, atol=1e-9)
@@ -232,19 +239,6 @@ def test_many_blocks_give_the_same_bytes_on_any_number_of_threads(kernel, thread
 
 
 # other kernels, and kernel matrices that do not fit
-
-
-@pytest.mark.parametrize("degree", [1, 3])
-def test_the_polynomial_kernel_is_kernel_ridge_regression_on_centred_kernels(degree, train):
-    scores = table(MPRank(C=3.0, kernel="polynomial", width=1.5, degree=degree), train)
-    gram = polynomial_kernel(train.item_features, gamma=1 / 1.5**2, coef0=1, degree=degree)
-    for user in range(train.n_users):
-        items, values = of_user(train, user)
-        centre = KernelCenterer().fit(gram[np.ix_(items, items)])
-        oracle = KernelRidge(alpha=len(items) / 6.0, kernel="precomputed")
-        oracle.fit(centre.transform(gram[np.ix_(items, items)]), values - values.mean())
-        expected = oracle.predict(centre.transform(gram[:, items])) + values.mean()
-        np.testing.assert_allclose(scores[user], expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])

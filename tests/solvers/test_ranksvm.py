@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from solvers.contract import SolverContract
+from solvers.problems import few_tasks
 
 from rankbench.api.fitting import split
 from rankbench.core.blas import one_blas_thread
@@ -46,17 +47,7 @@ class TestRankSVMVar(SolverContract):
 
 @pytest.fixture(params=["levels", "continuous", "comparisons", "sparse", "sparse comparisons"])
 def train(request) -> View:
-    """Few tasks with noise, as ratings of few levels or of many, or as comparisons; features dense or CSR."""
-    made = FeatureLowRank(users=8, items=30, features=6, rank=2, per_user=12, noise=0.5)
-    view = made.view(np.random.default_rng(1))
-    if "continuous" not in request.param:
-        view = replace(view, values=np.round(view.values / 2))
-    if "sparse" in request.param:
-        holes = np.random.default_rng(3).random(view.item_features.shape) < 0.5
-        view = replace(view, item_features=scipy.sparse.csr_array(np.where(holes, 0.0, view.item_features)))
-    if "comparisons" in request.param:
-        return view.comparisons(20, np.random.default_rng(2))
-    return view
+    return few_tasks(request.param)
 
 
 def pairs_of(view: View) -> Comparisons:

@@ -9,6 +9,7 @@ import scipy.optimize
 import scipy.sparse
 from scipy.special import expit
 from solvers.contract import SolverContract
+from solvers.problems import few_tasks
 from solvers.test_ranksvm import dense, pairs_of
 
 from rankbench.api.fitting import split
@@ -36,17 +37,7 @@ class TestRankSVMNuclearWithTheLogisticLoss(SolverContract):
 
 @pytest.fixture(params=["levels", "continuous", "comparisons", "sparse"])
 def train(request) -> View:
-    """Few tasks with noise, as ratings of few levels or of many, or as comparisons; features dense or CSR."""
-    made = FeatureLowRank(users=9, items=30, features=6, rank=2, per_user=12, noise=0.5)
-    view = made.view(np.random.default_rng(1))
-    if request.param != "continuous":
-        view = replace(view, values=np.round(view.values / 2))
-    if request.param == "sparse":
-        holes = np.random.default_rng(3).random(view.item_features.shape) < 0.5
-        view = replace(view, item_features=scipy.sparse.csr_array(np.where(holes, 0.0, view.item_features)))
-    if request.param == "comparisons":
-        return view.comparisons(20, np.random.default_rng(2))
-    return view
+    return few_tasks(request.param, users=9)
 
 
 def hinges(weights: Floats, view: View) -> tuple[Floats, Floats]:

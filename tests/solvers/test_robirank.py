@@ -129,18 +129,17 @@ def halves() -> tuple[Ratings, Ratings]:
     return view.take(rows[::2]), view.take(rows[1::2])
 
 
-def test_default_steps_among_many_items_do_not_run_away():
-    """One drawn competitor stands for hundreds: without a bound the vectors grew to 1e100 within a few passes."""
-    view = LowRank(users=200, items=900, per_user=40).view(np.random.default_rng(0))
-    steps = islice(RobiRank(among="catalogue").steps(view, np.random.default_rng(0), 2), 16)
-    objectives = [float(step.objective()) for step in steps]
-    assert objectives[-1] < objectives[0] and max(objectives) < 1.1 * objectives[0]
-
-
-def test_large_steps_among_rated_items_do_not_run_away():
-    """A drawn competitor stands for forty: without a bound the objective grew to 1e130."""
-    view = LowRank(users=150, items=400, per_user=160).view(np.random.default_rng(0))
-    steps = islice(RobiRank(lam=0.3, step=1.0).steps(view, np.random.default_rng(0), 2), 16)
+@pytest.mark.parametrize(
+    ("solver", "data"),
+    [
+        (RobiRank(among="catalogue"), LowRank(users=200, items=900, per_user=40)),
+        (RobiRank(lam=0.3, step=1.0), LowRank(users=150, items=400, per_user=160)),
+    ],
+    ids=["default steps among many items", "large steps among rated items"],
+)
+def test_steps_do_not_run_away(solver, data):
+    """One drawn competitor stands for many: without a bound the objective grew to 1e130 within a few passes."""
+    steps = islice(solver.steps(data.view(np.random.default_rng(0)), np.random.default_rng(0), 2), 16)
     objectives = [float(step.objective()) for step in steps]
     assert objectives[-1] < objectives[0] and max(objectives) < 1.1 * objectives[0]
 

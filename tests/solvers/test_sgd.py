@@ -11,8 +11,9 @@ from helpers import padding
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 from solvers.least import slopes_of
+from solvers.problems import comparisons_in_halves
 
-from rankbench.core.contract import Floats, Ints, Step
+from rankbench.core.contract import Floats, Step
 from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
@@ -60,6 +61,9 @@ class TestNomadicSGD(SolverContract):
 
 class TestHogwildSGD(SolverContract):
     solver = SGD(rank=4, lam=0.5, schedule="hogwild")
+
+
+halves = pytest.fixture(comparisons_in_halves)
 
 
 @pytest.fixture
@@ -407,14 +411,6 @@ def test_the_objective_is_the_formula_at_every_step(loss, threads, train):
     for _ in range(4):
         step = next(steps)
         assert step.objective() == pytest.approx(objective(*factors(step), train, loss, 0.4), rel=1e-12)
-
-
-@pytest.fixture
-def halves() -> tuple[Comparisons, Comparisons]:
-    """Low-rank comparisons, every other one held out."""
-    view = BTL(users=200, items=60, rank=2, comparisons=200, scale=10.0).view(np.random.default_rng(2))
-    rows: Ints = np.arange(len(view))
-    return view.take(rows[::2]), view.take(rows[1::2])
 
 
 @each_loss

@@ -75,8 +75,3 @@ def test_a_penalty_above_all_products_leaves_no_weight():
     steps = list(SLIM(l1=float(products.max())).steps(train, np.random.default_rng(0)))
     assert len(steps) == 1 and steps[0].gap() == 0 and steps[0].model.weights.nnz == 0
     assert fit(SLIM(l1=float(products.max()) - 0.5), train).weights.nnz > 0
-
-
-def test_without_any_rating_no_item_has_a_score():
-    nothing = Ratings.from_triples(np.array([], int), np.array([], int), np.array([]), 2, 3)
-    assert np.isnan(fit(SLIM(), nothing).score_all(np.array([0, 1]))).all()

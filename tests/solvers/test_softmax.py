@@ -9,7 +9,8 @@ import pytest
 import scipy.optimize
 from scipy.special import logsumexp
 from solvers.contract import SolverContract
-from solvers.least import few_ratings, least_below, slopes_of
+from solvers.least import least_below, slopes_of
+from solvers.problems import few_ratings
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats

@@ -10,7 +10,8 @@ import scipy.optimize
 from scipy.special import expit, logsumexp
 from scipy.stats import chisquare
 from solvers.contract import SolverContract
-from solvers.least import few_ratings, least_below, slopes_of
+from solvers.least import least_below, slopes_of
+from solvers.problems import few_ratings
 from solvers.two_groups import gain
 
 from rankbench.core.contract import Floats, Ints

@@ -350,20 +350,25 @@ def trainings(folder):
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-def executed_with_a_blow(folder, run, file, blow):
-    """Run on a cluster; once the first cell has begun, its worker gets a signal; then all cells may go on."""
+def busy(client):
+    """The address of a worker that runs a cell."""
+    return next(address for address, keys in client.processing().items() if keys)
+
+
+def executed_with_a_blow(folder, run, file, blow, victim=busy):
+    """Run on a cluster; once the first cell has begun, a worker gets a signal; then all cells may go on."""
     running = threading.Thread(target=run.execute, args=(lambda event: None,))
     with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
         running.start()
-        until(lambda: trainings(folder) == 1)
-        victim = next(address for address, keys in client.processing().items() if keys)
-        pid = client.run(os.getpid)[victim]
+        until(lambda: trainings(folder) > 0)
+        pid = client.run(os.getpid)[victim(client)]
         os.kill(pid, blow)
         (folder / "go").touch()
         running.join(180)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-    assert not running.is_alive()
+        assert not running.is_alive()
+        until(lambda: not served(client))
 
 
 @pytest.mark.parametrize("blow", BLOWS)
@@ -480,22 +485,10 @@ def test_cells_in_parts_and_whole_ones_run_after_each_other(tmp_path, shared):
     assert without_times(there.study()) == without_times(ran(tmp_path / "here", mixed).study())
 
 
-def struck(folder, run, file, blow):
-    """Run on a cluster; while the first model is evaluated, a worker that holds parts gets a signal."""
-    running = threading.Thread(target=run.execute, args=(lambda event: None,))
-    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
-        running.start()
-        until(lambda: trainings(folder) > 0)
-        assert len(served(client)) == 3
-        victim = sorted(served(client))[1]
-        pid = client.run(os.getpid)[victim]
-        os.kill(pid, blow)
-        (folder / "go").touch()
-        running.join(180)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-        assert not running.is_alive()
-        until(lambda: not served(client))
+def holding_parts(client):
+    """The address of a worker that holds parts, of the three that do."""
+    assert len(served(client)) == 3
+    return sorted(served(client))[1]
 
 
 @pytest.mark.trust
@@ -505,7 +498,7 @@ def test_a_training_in_parts_begins_again_when_a_worker_dies_or_freezes(tmp_path
         run = prepared(tmp_path / "there", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
         until(lambda: workplace.places == 3)
-        struck(tmp_path, run, file, blow)
+        executed_with_a_blow(tmp_path, run, file, blow, holding_parts)
     here = ran(tmp_path / "here", gated(tmp_path))
     assert without_times(run.study()) == without_times(here.study())
     (cell,) = run.plan.cells
@@ -518,7 +511,7 @@ def test_a_training_in_parts_that_loses_workers_too_often_is_lost(tmp_path, monk
         run = prepared(tmp_path / "out", gated(tmp_path), caps=Caps(seconds=60.0))
         run.workplace = workplace
         until(lambda: workplace.places == 3)
-        struck(tmp_path, run, file, signal.SIGKILL)
+        executed_with_a_blow(tmp_path, run, file, signal.SIGKILL, holding_parts)
     (cell,) = run.plan.cells
     reason = "1 times a worker that held parts of the users went away"
     assert (run.result(cell).status, run.result(cell).reason) == ("lost", reason)
