@@ -39,6 +39,13 @@ def as_in_the_harness():
 
 
 @pytest.fixture
+def here(monkeypatch, tmp_path):
+    """The test's own folder, as the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def cli(monkeypatch, capsys):
     """The command line, in this process."""
     from helpers import CommandLine

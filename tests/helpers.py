@@ -132,6 +132,9 @@ MACHINE = Machine(
 )  # fmt: skip
 
 
+FAILED = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}  # what changes a result that failed
+
+
 def made_up(cell: Cell, value: float, **changes: object) -> Result:
     """A result whose second metric is `value` and whose first is half of it, as are those of `TINY`."""
     values = (value / 2, value)[: len(cell.measures)]

@@ -91,9 +91,8 @@ def test_a_solver_that_hangs_or_exits_fails_the_check_and_the_others_go_on(tmp_p
 
 
 @pytest.mark.slow
-def test_the_command_says_what_fails_and_its_exit_code_too(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    own(tmp_path, "yield ItemScores(np.ones(9))")
+def test_the_command_says_what_fails_and_its_exit_code_too(cli, here):
+    own(here, "yield ItemScores(np.ones(9))")
     for name, said in (("mine.py:Nope", "unknown solver, metric or data set in mine.py: 'Nope'"),
                        ("nope.py:X", "no file 'nope.py' to take the solver, metric or data set 'X' from")):  # fmt: skip
         assert said in cli.refuses("check", name)
@@ -112,11 +111,10 @@ def test_a_training_in_this_process_is_profiled(cli):
     assert "| function | calls | own seconds | with its calls |" in shown and "after 2 steps" in shown
 
 
-def test_what_is_trained_on_has_features_where_they_are_needed_and_may_be_a_file(cli, monkeypatch, tmp_path):
+def test_what_is_trained_on_has_features_where_they_are_needed_and_may_be_a_file(cli, here):
     assert "feature-low-rank · entries" in cli("check", "frsvm[rank=2]", "--profile", "--steps", "1").out
     rows = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(9))
-    (tmp_path / "own.csv").write_text(f"user,item,rating\n{rows}")
-    monkeypatch.chdir(tmp_path)
+    (here / "own.csv").write_text(f"user,item,rating\n{rows}")
     assert "csv:own.csv · entries" in cli("check", "mf[rank=2]", "--pdb", "-d", "own.csv", "--steps", "1").out
 
 

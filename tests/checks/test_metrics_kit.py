@@ -301,13 +301,12 @@ class Hangs(Mine):
 
 
 @pytest.mark.slow
-def test_the_command_checks_a_metric_of_a_file(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(MINE)
+def test_the_command_checks_a_metric_of_a_file(cli, here):
+    (here / "mine.py").write_text(MINE)
     shown = cli("check", "mine.py:Mine").out.splitlines()
     assert shown[0] == "ok     declarations: higher is better, from 0 to 5, version 1"
     assert shown[-1] == f"{len(OF_METRICS.checks) - 1} passed, 1 not applicable"
-    (tmp_path / "mine.py").write_text(MINE.replace("ClassVar = 1", "ClassVar = 0"))
+    (here / "mine.py").write_text(MINE.replace("ClassVar = 1", "ClassVar = 0"))
     assert "all others: need a metric that passes 'declarations'" in cli("check", "mine.py:Mine", code=1).out
 
 

@@ -66,9 +66,8 @@ def results(cli, tmp_path):
 
 
 @pytest.fixture
-def asked(cli, monkeypatch, tmp_path):
+def asked(cli, monkeypatch, here):
     """What a verb hands over when it is asked for something: the session, and what the session is to do."""
-    monkeypatch.chdir(tmp_path)
 
     def of(*arguments, code=0):
         calls = []
@@ -265,11 +264,10 @@ def test_status_counts_trials_with_their_run(cli, tmp_path):
     assert "8 of 8 cells are stored: 8 ok" in told and "of no recorded run" not in told
 
 
-def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(cli, monkeypatch, tmp_path):
-    with_solver(tmp_path, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
+def test_trials_that_diverged_are_counted_among_those_that_cannot_be_chosen(cli, here):
+    with_solver(here, "if self.mode == 'a': yield Step(ItemScores(np.full(train.n_items, np.nan)))")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
-    monkeypatch.chdir(tmp_path)
-    said = cli("run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report").out
+    said = cli("run", tiny_toml(here, **toml), "--out", "out", "--no-report").out
     assert "trials: 2, 1 of which did not end well and cannot be chosen" in said
 
 
@@ -337,10 +335,9 @@ def test_every_letter_can_be_printed_on_every_terminal(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("named", ["csv:missing.csv", "netflix"])
 @pytest.mark.parametrize("more", [["-q"], ["--dry-run"]])
-def test_data_that_somebody_named_and_that_is_not_there_is_an_error(cli, monkeypatch, tmp_path, named, more):
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path))
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def test_data_that_somebody_named_and_that_is_not_there_is_an_error(cli, monkeypatch, here, named, more):
+    monkeypatch.setenv("RANKBENCH_DATA", str(here))
+    monkeypatch.setenv("RANKBENCH_CACHE", str(here))
     assert named.partition(":")[2] or named in cli.refuses("run", "all", "-d", named, *more)
     cli.refuses("run", "all", "-s", "nowhere.py:Mine", *more)
 
@@ -362,17 +359,16 @@ def test_what_was_forced_is_resumed_without_force(cli, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(cli, monkeypatch, tmp_path):
-    solver = with_solver(tmp_path, "if self.mode != 'b':", "    raise ValueError('boom')")
+def test_a_failed_trial_and_a_failed_solver_of_a_tuned_experiment_are_exit_code_1(cli, here):
+    solver = with_solver(here, "if self.mode != 'b':", "    raise ValueError('boom')")
     toml = {**TUNED, "solvers": '["mine.py:Mine"]', "tune": "{space = {'mine.py:Mine' = {mode = ['a', 'b']}}}"}
-    monkeypatch.chdir(tmp_path)
-    arguments = ["run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report"]
+    arguments = ["run", tiny_toml(here, **toml), "--out", "out", "--no-report"]
     out, error = cli(*arguments, code=1)
     assert "trials: 2, 1 of which did not end well and cannot be chosen" in out
     assert "rankbench: failed: 1 trial of mine.py:Mine: ValueError: boom (mine.py, line" in error
     assert solver.endswith("mine.py:Mine")
     toml["tune"] = toml["tune"].replace("'b'", "'c'")
-    error = cli("run", tiny_toml(tmp_path, **toml), "--out", "out", "--no-report", code=1).err
+    error = cli("run", tiny_toml(here, **toml), "--out", "out", "--no-report", code=1).err
     assert "none of its 2 trials ended well; the first: failed, ValueError: boom (mine.py, line" in error
 
 
@@ -437,9 +433,8 @@ def test_table_latex_and_plot_and_report_work_from_stored_results(cli, results, 
 
 
 @pytest.mark.slow
-def test_the_profile_and_the_seed_choose_among_several_runs(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    tiny_toml(tmp_path)
+def test_the_profile_and_the_seed_choose_among_several_runs(cli, monkeypatch, here):
+    tiny_toml(here)
     drawn = []
     monkeypatch.setattr(
         "rankbench.report.render.figures.plots.draw", lambda drawing, folder, name: drawn.append(drawing)
@@ -469,16 +464,15 @@ def test_a_table_for_people_says_what_its_metrics_mean(cli, results):
 
 
 @pytest.mark.slow
-def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    with_solver(tmp_path)
-    arguments = ["run", tiny_toml(tmp_path), "-r", "1", "--out", "out", "--no-report"]
+def test_a_users_solver_is_run_again_when_its_file_was_edited_and_not_when_it_was_moved(cli, here):
+    with_solver(here)
+    arguments = ["run", tiny_toml(here), "-r", "1", "--out", "out", "--no-report"]
     cli(*arguments, "-s", "mine.py:Mine")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
+    (here / "elsewhere").mkdir()
+    (here / "mine.py").rename(here / "elsewhere" / "mine.py")
     assert "tiny: 1 of 1 cells are stored already" in cli(*arguments, "-s", "elsewhere/mine.py:Mine").out
-    (tmp_path / "elsewhere" / "mine.py").rename(tmp_path / "mine.py")
-    with_solver(tmp_path, "yield Step(ItemScores(np.zeros(train.n_items)))")
+    (here / "elsewhere" / "mine.py").rename(here / "mine.py")
+    with_solver(here, "yield Step(ItemScores(np.zeros(train.n_items)))")
     assert "stored already" not in cli(*arguments, "-s", "mine.py:Mine").out
     rows = [
         row for row in csv_rows(cli("table", "tiny", "--csv", "--out", "out").out) if row["solver"] == "mine.py:Mine"
@@ -596,8 +590,7 @@ def nothing_good(tmp_path):
         (("compare", "."), "'.' is a folder, not an experiment; a folder of results is given by --out"),
     ],
 )
-def test_results_that_lack_what_is_asked_for_are_one_line(cli, monkeypatch, tmp_path, nothing_good, arguments, line):
-    monkeypatch.chdir(tmp_path)
+def test_results_that_lack_what_is_asked_for_are_one_line(cli, here, nothing_good, arguments, line):
     assert line in cli.refuses(*arguments, "--out", nothing_good)
 
 
@@ -763,10 +756,9 @@ def test_comparisons_that_settle_nothing_are_not_proposed(cli, tmp_path):
         (["--model", "pagerank", "--next", "3"], "pagerank has no errors to propose comparisons by"),
     ],
 )
-def test_what_a_leaderboard_cannot_show_is_refused_before_it_is_printed(cli, monkeypatch, tmp_path, words, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
-    (tmp_path / "far.csv").write_text("winner,loser\nx,y\ny,x\n")
+def test_what_a_leaderboard_cannot_show_is_refused_before_it_is_printed(cli, here, words, message):
+    (here / "v.csv").write_text("winner,loser\na,b\nb,a\nb,c\nc,b\n")
+    (here / "far.csv").write_text("winner,loser\nx,y\ny,x\n")
     assert message in cli.refuses("rank", "v.csv", *words)
 
 

@@ -19,9 +19,8 @@ USERS, ITEMS = np.array(["alice", "bob"]), np.array([10, 20, 30])
 
 
 @pytest.fixture
-def recommend(cli, monkeypatch, tmp_path):
+def recommend(cli, here):
     """Runs the command in a folder with the file of a model; returns what it says."""
-    monkeypatch.chdir(tmp_path)
     rankbench.save(Fitted(Factors(SCORES, np.eye(3)), USERS, ITEMS, SEEN), "m.npz")
     return lambda *words, code=0: cli("recommend", *words, code=code)
 

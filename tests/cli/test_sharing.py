@@ -342,8 +342,7 @@ def test_two_commits_in_one_folder_are_compared(cli, tmp_path):
     assert f"there are results of {MACHINE.fingerprint}, abc123, {OTHER.fingerprint}, def4567890ab" in said
 
 
-def test_a_name_that_git_knows_becomes_its_commit(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_a_name_that_git_knows_becomes_its_commit(here):
     assert _commit("HEAD") == "HEAD" and _commit("--help") == "--help" and _commit("a\0b") == "a\0b"
     who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     for words in (("init", "-q"), (*who, "commit", "-q", "--allow-empty", "-m", "x")):

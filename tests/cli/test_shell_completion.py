@@ -50,11 +50,10 @@ def test_names_of_plug_ins_are_offered(monkeypatch):
     assert completion.solvers("sc") == []
 
 
-def test_stored_experiments_are_those_of_the_folder_of_results(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_stored_experiments_are_those_of_the_folder_of_results(here):
     assert completion.stored("") == []
     for path in ("mine/cells", "mine/plans", "other/plans", "report/figures"):
-        (tmp_path / "results" / path).mkdir(parents=True)
+        (here / "results" / path).mkdir(parents=True)
     assert completion.stored("") == ["mine", "other"]
     assert completion.stored("o") == ["other"]
 
@@ -82,9 +81,8 @@ def test_each_shell_gets_the_names_that_go_on(cli, monkeypatch, shell):
         ("rankbench table mi", "mine"),
     ],
 )
-def test_names_are_offered_where_they_belong(cli, monkeypatch, tmp_path, line, name):
-    (tmp_path / "results" / "mine" / "cells").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
+def test_names_are_offered_where_they_belong(cli, monkeypatch, here, line, name):
+    (here / "results" / "mine" / "cells").mkdir(parents=True)
     assert offered(cli, monkeypatch, "bash", line) == [name]
 
 

@@ -126,16 +126,13 @@ def test_trials_with_patience_all_begin_at_the_usual_start(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_the_command_line_and_from_python(cli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_from_the_command_line_and_from_python(cli, here):
     words = ("tune", "sgd[rank=2]", "-d", TINY.data[0], "--space", "lam=1|10", "--trials", "2", "--steps", "30")
     assert "steps=" in cli(*words, "--patience", "2", "-q").out
     found = package.tune("sgd[rank=2]", TINY.data[0], {"lam": [1.0, 10.0]}, trials=2, steps=30, patience=2, out="other")
     (entry,) = found.study.entries
     assert entry.cell.budget.patience is None and entry.cell.budget.steps <= 30
-    path = tiny_toml(
-        tmp_path, budget="{steps = 3, patience = 0}", tune="{space = {global = {lam = [1, 2]}}, trials = 2}"
-    )
+    path = tiny_toml(here, budget="{steps = 3, patience = 0}", tune="{space = {global = {lam = [1, 2]}}, trials = 2}")
     assert "patience=0 is out of range: must be at least 1" in cli.refuses("run", path, "-q")
 
 

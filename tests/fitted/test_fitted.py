@@ -399,10 +399,9 @@ def test_a_solver_of_ones_own_is_not_saved_with_its_model(tmp_path):
         ("mf[rank=-3]", "holds an invalid model: mf: rank=-3 is out of range"),
     ],
 )
-def test_the_solver_in_a_file_is_not_believed(text, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("raise SystemExit('this code must not run')\n")
+def test_the_solver_in_a_file_is_not_believed(text, message, here):
+    (here / "mine.py").write_text("raise SystemExit('this code must not run')\n")
     rankbench.save(FOLDING, "m.npz")
-    write_npz(tmp_path / "m.npz", read_npz(tmp_path / "m.npz") | {"solver": np.array(text)})
+    write_npz(here / "m.npz", read_npz(here / "m.npz") | {"solver": np.array(text)})
     with pytest.raises(UserError, match=message):
         load("m.npz")

@@ -99,14 +99,13 @@ def test_a_session_that_shows_something_else_is_seen():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=named)
-def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def test_the_examples_of_a_page_run(path, here, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(here)
     before = set(sys.modules)
     space: dict[str, object] = {"__name__": "example"}
     for one in blocks(path):
         if one.file:
-            (tmp_path / one.file).write_text(one.text)
+            (here / one.file).write_text(one.text)
         elif one.text.startswith(">>> "):
             run_session(one.text, space)
         elif one.runs and one.language == "python":
@@ -118,7 +117,7 @@ def test_the_examples_of_a_page_run(path, tmp_path, monkeypatch, capsys):
             for words in one.commands:
                 assert rankbench(monkeypatch, *words) == 0, capsys.readouterr()
     for name in set(sys.modules) - before:
-        if (tmp_path / f"{name}.py").exists():
+        if (here / f"{name}.py").exists():
             monkeypatch.delitem(sys.modules, name)
 
 
@@ -237,10 +236,9 @@ def test_the_solver_is_short_and_computes_what_it_says():
 
 
 @pytest.mark.slow
-def test_the_solver_runs_by_the_command_beside_it(tmp_path, monkeypatch, capsys):
+def test_the_solver_runs_by_the_command_beside_it(here, monkeypatch, capsys):
     found = blocks(DOCS / "howto" / "your-solver.md")
-    (tmp_path / found[0].file).write_text(found[0].text)
-    monkeypatch.chdir(tmp_path)
+    (here / found[0].file).write_text(found[0].text)
     ((verb, *words),) = found[1].commands
     options = ["-d", "low-rank[per_user=130]", "-r", "1", "--no-report", "-q"]  # generated, to be at hand everywhere
     assert rankbench(monkeypatch, verb, *words, *options) == 0

@@ -158,8 +158,7 @@ def test_weights_of_users_give_the_tools_mean():
 
 
 @pytest.mark.slow
-def test_judged_runs_are_stored_shown_compared_archived_and_verified(cli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_judged_runs_are_stored_shown_compared_archived_and_verified(cli, here):
     truth = frames(8, users=80)[1]
     truth.to_csv("test.csv", index=False)
     for name, noise in (("good", 0.5), ("bad", 8)):
@@ -301,8 +300,7 @@ def test_negative_relevances_gain_nothing_and_are_said():
 
 
 @pytest.mark.slow
-def test_what_recommend_writes_is_judged(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_recommend_writes_is_judged(here):
     rng = np.random.default_rng(0)
     rows = rng.permutation(sorted({(int(user), int(item)) for user, item in rng.integers(0, [30, 20], (500, 2))}))
     table = pandas.DataFrame(rows, columns=["user", "item"]).assign(rating=rng.integers(1, 6, len(rows)))
@@ -366,8 +364,7 @@ def test_users_met_in_a_later_run_alone_count_where_the_tool_counts_them():
     assert found.results().value.tolist() == [1.0, 0.5]
 
 
-def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(cli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_one_run_is_not_sent_to_a_comparison_that_it_does_not_have(cli, here):
     truth = frames(8, users=20)[1]
     truth.to_csv("test.csv", index=False)
     for name in ("one", "other"):

@@ -113,8 +113,7 @@ def test_only_the_kernel_that_tells_the_digest_is_built_again_when_another_chang
     assert all(depends == {"build/recipe.json"} for depends in found.values())
 
 
-def test_a_file_beside_the_kernels_is_new_only_if_its_text_is(setup_py, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_beside_the_kernels_is_new_only_if_its_text_is(setup_py, here):
     path = Path(setup_py.written("digest", "one"))
     os.utime(path, (1e9, 1e9))
     assert setup_py.written("digest", "one") == "build/digest" and path.stat().st_mtime == 1e9
@@ -123,11 +122,10 @@ def test_a_file_beside_the_kernels_is_new_only_if_its_text_is(setup_py, tmp_path
 
 
 @pytest.mark.parametrize(("built", "made"), [(2e9, ["copied"]), (1e9, ["compiled"]), (None, ["compiled"])])
-def test_a_kernel_in_the_tree_is_taken_if_it_is_newer_than_its_c_code(setup_py, tmp_path, monkeypatch, built, made):
+def test_a_kernel_in_the_tree_is_taken_if_it_is_newer_than_its_c_code(setup_py, here, monkeypatch, built, made):
     ours = pytest.importorskip("setuptools.command.build_ext", reason="only what builds the kernels needs it").build_ext
     from setuptools import Distribution, Extension
 
-    monkeypatch.chdir(tmp_path)
     done = []
     monkeypatch.setattr(ours, "build_extension", lambda self, ext: done.append("compiled"))
     monkeypatch.setattr(setup_py.shutil, "copy2", lambda *_: done.append("copied"))

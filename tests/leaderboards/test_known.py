@@ -26,9 +26,8 @@ def test_ratings_are_rankings_with_ties():
         assert np.sign(table[user, a] - table[user, b]) == (1 if outcome == 0 else 0)
 
 
-def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "btl").write_text("winner,loser\na,b\n")
+def test_a_file_goes_before_a_name(here):
+    (here / "btl").write_text("winner,loser\na,b\n")
     assert votes_of("btl").items.tolist() == ["a", "b"]
 
 

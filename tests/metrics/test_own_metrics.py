@@ -90,18 +90,17 @@ def test_what_a_metric_does_not_say_is_asked_for(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_experiment_measures_and_reports_by_it(cli, tmp_path, monkeypatch):
-    (tmp_path / "first.py").write_text(FIRST)
-    (tmp_path / "mine.toml").write_text(
+def test_an_experiment_measures_and_reports_by_it(cli, here):
+    (here / "first.py").write_text(FIRST)
+    (here / "mine.toml").write_text(
         'title = "Mine"\npaper = "none"\nabout = "A metric of my own."\n'
         'data = ["low-rank[users=30,items=30,per_user=20]"]\nsplits = ["n-per-user[n=8]"]\n'
         'solvers = ["global", "sgd"]\nrepetitions = 2\n'
         'metrics = ["first.py:First[places=2]", "pairwise-error"]\n\n[budget]\nsteps = 2\n'
     )
-    monkeypatch.chdir(tmp_path)
     assert "| First |" in cli("run", "mine.toml", "-q").out
-    assert "first.py:First[places=2]" in (tmp_path / "results/report/index.html").read_text()
-    assert "held-out items by score" in (tmp_path / "results/report/index.html").read_text()
+    assert "first.py:First[places=2]" in (here / "results/report/index.html").read_text()
+    assert "held-out items by score" in (here / "results/report/index.html").read_text()
     assert "higher is better" in cli("list", "first.py:First").out
     shutil.move("first.py", "second.py")
     shown = cli("table", "mine").out

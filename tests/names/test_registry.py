@@ -136,9 +136,8 @@ def test_a_name_that_is_not_there_comes_with_the_nearest(registry, text, message
     ("file", "written"),
     [("r.csv", "csv:r.csv, or pairs:r.csv if it has"), ("r.jsonl.gz", "json:r.jsonl.gz"), ("r.pq", "parquet:r.pq")],
 )
-def test_a_file_without_its_kind_comes_with_the_name_to_write(tmp_path, monkeypatch, file, written):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / file).write_text("user,item,rating\n")
+def test_a_file_without_its_kind_comes_with_the_name_to_write(here, file, written):
+    (here / file).write_text("user,item,rating\n")
     with pytest.raises(UserError) as error:
         DATASETS.resolve(file)
     assert str(error.value).startswith(

@@ -187,12 +187,11 @@ def made_elsewhere(named, folder):
 
 
 @pytest.mark.slow
-def test_a_name_survives_being_pickled_and_its_record_can_be_made_in_another_process(tmp_path, monkeypatch):
-    own(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_a_name_survives_being_pickled_and_its_record_can_be_made_in_another_process(here):
+    own(here)
     named = SOLVERS.resolve("mine.py:Mine[rank=7]")
     assert pickle.loads(pickle.dumps(named)) == named
-    assert made_elsewhere(named, tmp_path) == "Mine {'rank': 7} True"
+    assert made_elsewhere(named, here) == "Mine {'rank': 7} True"
 
 
 def test_a_file_that_is_edited_after_its_name_was_read_is_refused_elsewhere_and_here(tmp_path):

@@ -230,17 +230,14 @@ def test_what_each_split_keeps(tmp_path):
     assert lines["leave-one-out"] == ("12", "1", "133", "12")
 
 
-def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anything_was_found(
-    cli, monkeypatch, tmp_path
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.csv").write_text(HEADER + GOOD)
+def test_the_command_prints_marks_and_the_table_and_its_exit_code_says_if_anything_was_found(cli, here):
+    (here / "own.csv").write_text(HEADER + GOOD)
     shown = cli("check", "own.csv").out
     assert "ok     duplicates: every pair of a user and an item occurs once" in shown
     assert "-      time: there is no column of times" in shown and "| leave-one-out | 12 | 0 |" in shown
-    (tmp_path / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
+    (here / "own.csv").write_text(HEADER + GOOD + "1,1,1\n")
     shown = cli("check", "own.csv", code=1).out
     assert "FAILED duplicates: 1 rows repeat a pair of a user and an item\n       keep the last of each:" in shown
-    (tmp_path / "own.csv").write_text(HEADER + "1,1,good\n")
+    (here / "own.csv").write_text(HEADER + "1,1,good\n")
     said = cli("check", "own.csv", code=1).out
     assert said.splitlines()[1] == "FAILED readable: own.csv, line 2: rating 'good' is no number"

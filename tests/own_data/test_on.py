@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 import pandas
 import pytest
-from helpers import SOLVER_HEAD, absent_data, made_up_study, prepared, tiny, with_solver
+from helpers import FAILED, SOLVER_HEAD, absent_data, made_up_study, prepared, tiny, with_solver
 
 from rankbench import experiments
 from rankbench.api.anytime import cores
@@ -209,10 +209,9 @@ def test_the_file_of_a_choice_reads_as_the_experiment_that_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_commands_that_are_printed_run_as_they_stand(cli, monkeypatch, tmp_path):
+def test_the_commands_that_are_printed_run_as_they_stand(cli, here):
     """Of a run into another folder than the usual one, whose name has a blank."""
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path)
+    written(here)
     shown = cli("on", "ratings.csv", *FEW[:2], "-r1", "--trials", "1", "-o", "my results").out
     shown += cli("status", "-o", "my results").out
     followed = r"(?: lists them| leaves out|[;)\n])"
@@ -223,9 +222,8 @@ def test_the_commands_that_are_printed_run_as_they_stand(cli, monkeypatch, tmp_p
 
 
 @pytest.mark.slow
-def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path)
+def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(cli, here):
+    written(here)
     shown = cli("on", "ratings.csv", *FEW).out
     assert "split: per-user[test=0.2]: a fifth of each user's ratings, drawn at random, is held out" in shown
     assert "so far, 8 of 12 trainings: " in shown  # after 12 it is the same, and not said again
@@ -235,7 +233,7 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(cli, monkey
     assert again == ["rankbench", "init", "ratings.csv", "-s", "mf[rank=2]", "--trials", "2", "-r", "3"]
     report = ("--report", "-o", "results", "--seed=0")
     shown = cli("on", "ratings.csv", *FEW[:6], "-j", "2", *report).out
-    assert f"report: {tmp_path / 'results' / 'report' / 'index.html'}\n" in shown
+    assert f"report: {here / 'results' / 'report' / 'index.html'}\n" in shown
     assert shlex.split(shown.rpartition("to change it: ")[2]) == again
     assert cli(*again[1:]).out == "on-ratings.toml: run it with rankbench run on-ratings.toml\n"
     said = cli("run", "on-ratings.toml", "--no-report", "-j", "2").out
@@ -243,15 +241,12 @@ def test_on_prints_the_answer_and_init_and_run_give_the_same_numbers(cli, monkey
     assert "on-ratings.toml exists already; choose another file with --to" in cli.refuses(*again[1:])
 
 
-def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_says_how_to_go_on(
-    cli, monkeypatch, tmp_path
-):
+def test_what_looks_wrong_in_the_data_is_noted_and_a_stopped_comparison_says_how_to_go_on(cli, monkeypatch, here):
     def stopped(self, *arguments):
         raise KeyboardInterrupt
 
-    path = written(tmp_path)
+    path = written(here)
     path.write_text(path.read_text() + "".join(f"alone,j{item},3\n" for item in range(9)))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rankbench.execution.run.Run.execute", stopped)
     told = cli("on", "ratings.csv", *FEW, code=130)
     assert "note: constant users: 1 of 13 users rate all their items alike" in told.out.replace("\n", " ")
@@ -259,10 +254,9 @@ def test_what_looks_wrong_in_the_data_is_noted_and_a_comparison_that_is_stopped_
 
 
 @pytest.mark.slow
-def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path)
-    with_solver(tmp_path, "raise ValueError('no luck')")
+def test_a_solver_that_fails_is_named_with_its_own_line_and_the_others_stand(cli, here):
+    written(here)
+    with_solver(here, "raise ValueError('no luck')")
     told = cli("on", "ratings.csv", "-s", "mine.py:Mine", "--no-report", "-q", "--time", "none", code=1)
     assert "mine.py:Mine: failed: its only trial did not end well: failed, ValueError: no luck (mine.py" in told.err
     assert "raise ValueError('no luck')" in told.err
@@ -315,10 +309,9 @@ def test_rows_without_ratings_count_once_as_positives(tmp_path):
         ),
     ],
 )
-def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(cli, monkeypatch, tmp_path, text, line):
-    monkeypatch.chdir(tmp_path)
+def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(cli, here, text, line):
     if text is not None:
-        (tmp_path / "a.csv").write_text(text)
+        (here / "a.csv").write_text(text)
     assert line in cli.refuses("on", "a.csv")
 
 
@@ -495,8 +488,7 @@ def test_a_floor_that_is_within_the_margin_of_the_best_is_named(tmp_path, gap, n
 
 
 def test_without_a_result_the_answer_says_so(tmp_path):
-    failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
-    study = studied(tmp_path, **failed)
+    study = studied(tmp_path, **FAILED)
     assert answer(study) == "no solver has a result"
     assert failures(study) == ["global[lam=10]: failed: boom", "sgd[rank=2]: failed: boom"]
     assert [line[4] for line in answer_sheet(study).lines] == ["failed", "failed"]
@@ -527,13 +519,12 @@ def test_wrong_uses_from_python_are_refused_in_one_line(data, more, line):
     assert line in str(caught.value)
 
 
-def test_data_with_other_settings_is_another_experiment_with_a_name_of_its_own(tmp_path, monkeypatch):
-    path = written(tmp_path, "semi.csv")
-    (tmp_path / "items.csv").write_text("item,year\n" + "".join(f"i{item},{item}\n" for item in range(30)))
-    monkeypatch.chdir(tmp_path)
+def test_data_with_other_settings_is_another_experiment_with_a_name_of_its_own(here):
+    path = written(here, "semi.csv")
+    (here / "items.csv").write_text("item,year\n" + "".join(f"i{item},{item}\n" for item in range(30)))
     names = [name_of(choice_for(f"{path}{given}", Wishes())) for given in ("", "[features=items.csv]")]
     assert names == ["on-semi", "on-semi-features-items-csv"]
-    long = name_of(choice_for(str(written(tmp_path, f"{'long' * 30}.csv")), Wishes()))
+    long = name_of(choice_for(str(written(here, f"{'long' * 30}.csv")), Wishes()))
     assert long.startswith("on-longlong") and len(long) < 80
 
 

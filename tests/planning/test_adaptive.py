@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from helpers import SPACES, made_up, prepared, ran, silent, tuned
+from helpers import FAILED, SPACES, made_up, prepared, ran, silent, tuned
 
 from rankbench.core.errors import UserError
 from rankbench.experiments import Budget
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 ONCE = Selection(repetitions=1)
 HALVED = Tune(SPACES, "halving", 9, "ndcg@5")
-FAILED = {"status": "failed", "reason": "no", "curve": (), "counted": ()}
 WIDE = {"global": {"lam": Range(1.0, 1000.0, "log")}, "sgd": {"lam": Range(0.1, 100.0, "log"), "rank": Range(1, 9)}}
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import (
+    FAILED,
     MACHINE,
     TINY,
     absent_data,
@@ -54,7 +55,6 @@ PUBLISHED = (
     Published(Pattern("global", (("lam", "99"),)), "ndcg@5", 0.5),
 )
 DATA = TINY.data
-FAILED = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ CUT = ("-s", "global", "-d", "partial-orders[users=200,items=100,per_user=20,den
 
 
 @pytest.fixture
-def run(monkeypatch, tmp_path, cli):
+def run(here, cli):
     """Runs an experiment in the folder of the test; returns what is printed."""
-    monkeypatch.chdir(tmp_path)
     return lambda *arguments: cli("run", *arguments, "--out", "out", "--no-report").out
 
 
@@ -142,9 +141,8 @@ def test_a_copy_of_a_built_in_experiment_leaves_the_built_in_alone(run, printed,
         (("status", "tiny"), "no results under out"),
     ],
 )
-def test_status_of_an_empty_folder_is_one_line(cli, monkeypatch, tmp_path, arguments, fragment):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
+def test_status_of_an_empty_folder_is_one_line(cli, here, arguments, fragment):
+    (here / "out").mkdir()
     assert fragment in cli.refuses(*arguments, "--out", "out")
 
 

@@ -36,9 +36,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, cli):
+def command(here, cli):
     """Runs a command on the results of the test, in its folder; returns what it says."""
-    monkeypatch.chdir(tmp_path)
     return lambda *arguments, code=0: cli(*arguments, "--out", "out", code=code)
 
 

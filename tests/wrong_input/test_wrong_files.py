@@ -201,14 +201,13 @@ RATINGS = {**HEADERS, **ENCODINGS, **CONTROLS, **QUOTES, **NUMBERS, **ROWS}
 
 
 @pytest.fixture
-def answer(cli, monkeypatch, tmp_path):
+def answer(cli, monkeypatch, here):
     """What the command line says of a file with this content, as data by this name."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    toml = tiny_toml(tmp_path)
+    monkeypatch.setenv("RANKBENCH_CACHE", str(here / "cache"))
+    toml = tiny_toml(here)
 
     def said(content, data="csv:own.csv", file="own.csv"):
-        (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (here / file).write_bytes(content if isinstance(content, bytes) else content.encode())
         return cli.refuses("run", toml, "-d", data, "--dry-run", "--out", "out")
 
     return said
@@ -241,8 +240,7 @@ def test_wrong_features_are_one_line_that_names_the_file_and_the_line(answer, tm
 
 @pytest.mark.parametrize("make", [a_folder, a_pipe, a_link_to_nothing, a_link_to_itself])
 @pytest.mark.parametrize("kind", ["csv", "pairs"])
-def test_what_is_no_file_is_named(cli, monkeypatch, tmp_path, make, kind):
-    monkeypatch.chdir(tmp_path)
-    make(tmp_path / "thing.csv")
-    found = cli.refuses("run", tiny_toml(tmp_path), "-d", f"{kind}:thing.csv", "--dry-run")
+def test_what_is_no_file_is_named(cli, here, make, kind):
+    make(here / "thing.csv")
+    found = cli.refuses("run", tiny_toml(here), "-d", f"{kind}:thing.csv", "--dry-run")
     assert "no file 'thing.csv': check the path" in found

@@ -319,31 +319,28 @@ COMMANDS = {
 
 
 @pytest.fixture
-def answer(cli, monkeypatch, tmp_path):
+def answer(cli, monkeypatch, here):
     """What the command line says of these arguments, in a folder with some files."""
-    monkeypatch.setenv("RANKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("RANKBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    tiny_toml(tmp_path)
-    (tmp_path / "good.csv").write_text("user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n")
-    (tmp_path / "many.csv").write_text(
-        "".join(f"{user},{item},{item % 5}\n" for user in range(9) for item in range(12))
-    )
-    (tmp_path / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
-    (tmp_path / "folder.toml").mkdir()
-    (tmp_path / "folder.py").mkdir()
-    (tmp_path / "broken.py").write_text("class Mine(\n")
-    (tmp_path / "raising.py").write_text("1 / 0\n")
-    (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
-    (tmp_path / "empty.py").write_text("")
-    (tmp_path / "plain.py").write_text("value = 3\nclass Mine: pass\n")
-    (tmp_path / "poor.py").write_text(
+    monkeypatch.setenv("RANKBENCH_CACHE", str(here / "cache"))
+    monkeypatch.setenv("RANKBENCH_DATA", str(here / "data"))
+    tiny_toml(here)
+    (here / "good.csv").write_text("user,item,rating\n1,10,4.5\n1,20,3\n7,10,1\n")
+    (here / "many.csv").write_text("".join(f"{user},{item},{item % 5}\n" for user in range(9) for item in range(12)))
+    (here / "votes.csv").write_text("winner,loser\na,b\nb,a\n")
+    (here / "folder.toml").mkdir()
+    (here / "folder.py").mkdir()
+    (here / "broken.py").write_text("class Mine(\n")
+    (here / "raising.py").write_text("1 / 0\n")
+    (here / "leaving.py").write_text("raise SystemExit(3)\n")
+    (here / "empty.py").write_text("")
+    (here / "plain.py").write_text("value = 3\nclass Mine: pass\n")
+    (here / "poor.py").write_text(
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine: x: int = 1\n"
     )
-    (tmp_path / "binary.py").write_bytes(bytes(range(256)))
-    there = {*tmp_path.iterdir(), tmp_path / "cache"}
+    (here / "binary.py").write_bytes(bytes(range(256)))
+    there = {*here.iterdir(), here / "cache"}
     yield cli.refuses
-    assert there >= set(tmp_path.iterdir())  # what is refused leaves nothing
+    assert there >= set(here.iterdir())  # what is refused leaves nothing
 
 
 def short(names):

@@ -29,11 +29,10 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def stored(whole, tmp_path, monkeypatch):
+def stored(whole, here):
     """A copy of that folder to damage, as the working folder."""
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "results/tiny"
+    shutil.copytree(whole, here, dirs_exist_ok=True)
+    return here / "results/tiny"
 
 
 def cut(path):

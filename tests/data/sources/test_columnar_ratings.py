@@ -286,13 +286,12 @@ def test_json_that_holds_no_ratings_is_one_line(tmp_path, content, said):
     assert str(caught.value).startswith(f"{path}{said}") and "\n" not in str(caught.value)
 
 
-def test_the_list_of_json_is_converted_by_the_command_that_is_told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_list_of_json_is_converted_by_the_command_that_is_told(here):
     pandas.DataFrame(TABLE).to_json("list.json", orient="records")
     with pytest.raises(UserError) as caught:
         rankbench.load("list.json")
     eval(str(caught.value).partition("in Python by ")[2], {"pandas": pandas})
-    assert fingerprint(rankbench.load("rows.jsonl")) == fingerprint(loaded(tmp_path, TABLE))
+    assert fingerprint(rankbench.load("rows.jsonl")) == fingerprint(loaded(here, TABLE))
 
 
 def test_two_columns_of_the_name_of_a_role_are_one_line(tmp_path):

@@ -399,10 +399,9 @@ class Own:
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(here):
     """A user's split, in which every second row tests, from the first or the second on."""
-    (tmp_path / "own.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
+    (here / "own.py").write_text(OWN)
 
 
 @pytest.mark.usefixtures("own")

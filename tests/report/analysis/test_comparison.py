@@ -130,11 +130,10 @@ def test_the_verb_compares_an_experiment_or_two_folders(cli, tmp_path):
         (("bare", "bare"), "nothing to compare"),
     ],
 )
-def test_wrong_use_is_one_line(cli, monkeypatch, tmp_path, words, line):
-    kept(tmp_path / "one")
-    kept(tmp_path / "bare", arrays=lambda cell, value: {})
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path)
+def test_wrong_use_is_one_line(cli, here, words, line):
+    kept(here / "one")
+    kept(here / "bare", arrays=lambda cell, value: {})
+    (here / "empty").mkdir()
     assert line in cli.refuses("compare", *words)
 
 

@@ -5,7 +5,7 @@ from math import log10
 
 import known_winners
 import pytest
-from helpers import TINY, around, made_up, made_up_study, prepared, ran, tuned
+from helpers import FAILED, TINY, around, made_up, made_up_study, prepared, ran, tuned
 
 from rankbench.api.outcomes import Outcome
 from rankbench.experiments import Budget
@@ -21,7 +21,6 @@ from rankbench.report.render.tables import notes, sheet, to_csv
 from rankbench.report.rows import rows
 
 LAM = Range(1.0, 1000.0, "log")
-FAILED = {"status": "failed", "reason": "no", "curve": (), "counted": ()}
 
 
 def judged(out, value, *, space=None, solvers=("global",), trials=6, last=None, budget=None, **more):

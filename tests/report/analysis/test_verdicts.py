@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import MACHINE, altered, around, made_up_study, tiny
+from helpers import FAILED, MACHINE, altered, around, made_up_study, tiny
 
 from rankbench.experiments import Budget, Published
 from rankbench.names import Pattern
@@ -76,8 +76,7 @@ def test_one_solver_is_the_reproduction_of_a_number_and_others_are_its_variants(
 
 
 def test_without_a_measured_number_there_is_no_difference(study):
-    failed = {"status": "failed", "reason": "boom", "curve": (), "counted": ()}
-    lines = published_sheet(study(changes=failed)).lines
+    lines = published_sheet(study(changes=FAILED)).lines
     assert [line[3:6] for line in lines] == [("0.5000 ± 0.0200", "", ""), ("0.9000 ± 0.0200", "", "")]
 
 
