@@ -15,7 +15,7 @@ from scipy.special import chdtri, ndtr
 from rankbench.core.contract import Floats, Ints
 from rankbench.core.errors import UserError
 from rankbench.statistics.detectable import detectable
-from rankbench.statistics.estimates import NO_USER, Z95, Estimate, few_hits, rare, reason_of, table_of
+from rankbench.statistics.estimates import NO_USER, Z95, Estimate, apart, few_hits, reason_of, table_of
 from rankbench.statistics.thresholds import levelled, shaped, thresholds
 from rankbench.statistics.variation import Together, Variation, together
 
@@ -181,7 +181,7 @@ def _group(values: Floats, better: str, margin: float | None, weights: Floats | 
     if not known or not table.size:
         return None
     found = together(table, unequal)
-    pairs = few_hits(found.differences(), rare(kept, limits), limits)
+    pairs = few_hits(found.differences(), apart(kept, limits))
     margin = margin if margin is not None else DEFAULT_MARGIN * abs(float(found.means.max()))
     return _Group(known, found, pairs, margin, reason_of(pairs, lost, float(np.nanmax(np.abs(kept)))))
 

@@ -93,24 +93,32 @@ def difference_of_users(
     table, lost, unequal = table_of(np.asarray(one, np.float64) - other, weights)
     if not table.size:
         return Estimate(nan, -inf, inf, nan, 0, 0, 0.0, NO_USER)
-    found = few_hits(variation(table, unequal), rare(np.stack([one, other]), limits), limits)
+    found = few_hits(variation(table, unequal), apart(np.stack([one, other]), limits)[0, 1])
     low, high = (float(end) for end in ends_of(found))
     return _estimate(found, low, high, reason_of(found, lost, float(np.nanmax(np.abs(one)))))
 
 
-def rare(values: Floats, limits: tuple[float, float] | None) -> bool:
-    """Whether most values stand at one of the metric's limits, as those of rates do."""
-    return limits is not None and bool(
-        ((values == limits[0]) | (values == limits[1])).sum() > np.isfinite(values).sum() / 2
-    )
+def apart(values: Floats, limits: tuple[float, float] | None) -> Floats:
+    """How far each two solvers are apart for a user who tells them apart; 0 unless most values stand at a limit.
+
+    `values` is solvers x repetitions x users. Two solvers that no user tells apart could be as far apart as can be.
+    """
+    none = np.zeros((len(values), len(values)))
+    known = int(np.isfinite(values).sum())
+    if limits is None or ((values == limits[0]) | (values == limits[1])).sum() <= known / 2:
+        return none
+    width, counted = limits[1] - limits[0], np.isfinite(values).sum(axis=1)
+    means = np.nansum(values, axis=1) / np.maximum(counted, 1)
+    for one, own in enumerate(means):
+        far = np.where((counted > 0) & (counted[one] > 0), np.abs(means - own), 0.0)
+        differing = (far > _ROUNDING * width).sum(axis=1)
+        none[one] = np.where(differing > 0, np.sqrt((far**2).sum(axis=1) / np.maximum(differing, 1)), width)
+    return none
 
 
-def few_hits(found: Variation, rates: bool, limits: tuple[float, float] | None) -> Variation:
+def few_hits(found: Variation, sizes: Floats) -> Variation:
     """The variation of differences of rates, with one more user on each side (Bonett and Price 2012)."""
-    if not rates or limits is None:
-        return found
-    width, n = limits[1] - limits[0], found.users
-    return replace(found, by_user=found.by_user + 2 * (width / (n + 2)) ** 2)
+    return replace(found, by_user=found.by_user + 2 * (sizes / (found.users + 2)) ** 2)
 
 
 def ends_of(found: Variation, z: float = Z95) -> tuple[Floats, Floats]:

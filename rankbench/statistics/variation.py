@@ -17,7 +17,7 @@ from scipy.special import fdtri, ndtr, stdtrit
 from rankbench.core.contract import Flags, Floats, Ints
 
 _SEVERAL = 20  # degrees of freedom, of which it is worth looking for equal ones
-_UNUSUAL = 0.65  # of pairs that vary alike, so many vary less than what is taken for unusual
+_UNUSUAL, _OF_TWO = 0.65, 0.4  # of pairs that vary alike, so many vary less than what is taken for unusual
 FEWEST = 3  # repetitions to estimate what they add with: of two, 95 % intervals cover 92 % where repetitions matter
 
 
@@ -108,10 +108,13 @@ def reach_of(by_user: Floats, by_repetition: Floats, by_cell: Floats, of_users: 
 
 
 def steady(own: Floats, pooled: Floats, alone: int, together: int) -> Flags:
-    """Where a variance by repetition is no larger than chance lets it be, if all solvers vary alike."""
-    if alone < FEWEST - 1:
+    """Where a variance by repetition is no larger than chance lets it be, if all solvers vary alike.
+
+    That of two repetitions is known worst, so that less of it is taken for unusual.
+    """
+    if alone < 1:
         return np.zeros(np.shape(own), bool)
-    return np.asarray(own <= pooled * fdtri(alone, together, _UNUSUAL))
+    return np.asarray(own <= pooled * fdtri(alone, together, _OF_TWO if alone == 1 else _UNUSUAL))
 
 
 def student(freedom: float | Ints | Floats, z: float | Floats) -> Floats:
@@ -215,7 +218,7 @@ class Together:
 
         What repetitions bring to a difference is at least what they bring to all of them on average: of three
         repetitions alone it comes out as nothing for some pair, which is then taken for a clear one. A pair that
-        varies unusually much has its own degrees of freedom, and so have all pairs with two repetitions.
+        varies unusually much has its own degrees of freedom.
         """
         mean = self.means[:, None] - self.means
         by_user, own, by_cell = (_of_pairs(each) for each in (self.by_user, self.by_repetition, self.by_cell))

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 from rankbench.statistics import study
 from rankbench.statistics.decisions import WORSE, ranked, words
-from rankbench.statistics.estimates import mean_of_users
+from rankbench.statistics.estimates import difference_of_users, mean_of_users
 from rankbench.statistics.over_data import on_new_data
 from rankbench.statistics.thresholds import levelled, thresholds
 from rankbench.statistics.variation import linear, student, together, variation
@@ -87,6 +87,31 @@ def test_the_degrees_of_freedom_are_those_of_the_effective_users():
     assert mean_of_users(values, np.ones((2, 5))).unequal == 0
     missing = np.where(np.eye(2, 5) > 0, np.nan, values)
     assert mean_of_users(missing, np.ones((2, 5))) == mean_of_users(missing)
+
+
+# few repetitions, and users most of whom have the same value
+
+
+def test_two_repetitions_of_several_solvers_show_clear_differences_of_some():
+    wrong, seen = 0, 0
+    for seed in range(60):
+        values = alike(np.random.default_rng(seed), 10, 2, 50, 1.5)
+        wrong += WORSE in words(values, "higher", 0.0)
+        values[0] -= 2.0  # seven standard errors of such a difference
+        seen += words(values, "higher", 0.0)[0] == WORSE
+    assert seen >= 15  # it was none
+    assert wrong <= 6  # of 3 expected at most
+
+
+def test_hits_that_repetitions_draw_anew_have_no_larger_error_for_being_few():
+    rng, errors = np.random.default_rng(11), []
+    for _ in range(50):
+        one, other = (rng.random((2, 5, 100)) < 0.05).astype(float)
+        errors.append(difference_of_users(one, other, limits=(0.0, 1.0)).error)
+    assert np.mean(errors) == pytest.approx(np.sqrt(2 * 0.05 * 0.95 / 500), rel=0.15)  # it was 1.7 times that
+    none, one = np.zeros((3, 20)), np.eye(1, 20).repeat(3, axis=0)
+    assert difference_of_users(one, none, limits=(0.0, 1.0)).error == pytest.approx(np.sqrt(1 / 400 + 2 / 22**2))
+    assert difference_of_users(none, none, limits=(0.0, 1.0)).error == pytest.approx(np.sqrt(2) / 22)
 
 
 # the chance to come first
