@@ -51,8 +51,8 @@ def rank(
         Add to each item half so many wins and half so many losses against an average item; by default 1 where some
         items cannot be compared or never lost or won, else 0.
     intervals : {"auto", "sandwich", "bootstrap", "none"}
-        Robust errors (the default of models of outcomes and of "win-rate"), or the bootstrap (the only one of the
-        others).
+        Robust errors (the default of all but "counting" and "elo"), or the bootstrap (the default of "counting");
+        "elo" has none.
     clusters : {"auto", "judges", "comparisons"}
         What is drawn again: judges with all their votes, by default where they are known, or single comparisons.
     resamples : int

@@ -9,7 +9,7 @@ import numpy as np
 from rankbench.core.contract import Floats
 from rankbench.core.errors import UserError, unknown
 from rankbench.core.streams import checked_seed
-from rankbench.leaderboards import win_rates
+from rankbench.leaderboards import table_errors
 from rankbench.leaderboards.connections import Connections
 from rankbench.leaderboards.fits import classical
 from rankbench.leaderboards.fits.fitting import Fit, fitted
@@ -126,7 +126,8 @@ def _rarely_drawn(name: str, pairs: Pairs, wins: Floats) -> list[str]:
                 "and ranks are too narrow; leave intervals to their default"]  # fmt: skip
     if name in ("pagerank", "eigen") and (wins + wins.T).sum(axis=1).min() < _OFTEN:
         return [f"Some items have fewer than {_OFTEN} comparisons, too few for a bootstrap of {name}: where all items "
-                "were equal, it told some apart in 7 to 19 % of leaderboards"]  # fmt: skip
+                "were equal, it told some apart in 7 to 19 % of leaderboards; leave intervals to "
+                "their default"]  # fmt: skip
     return []
 
 
@@ -209,21 +210,21 @@ def _problem(votes: Votes, pairs: Pairs, name: str, choices: Choices) -> Problem
 def _of_table(
     votes: Votes, pairs: Pairs, name: str, groups: Groups | None, choices: Choices, facts: _Facts
 ) -> Estimated:
-    """Scores that are no maximum of a likelihood; the intervals of all but win rates are a bootstrap's."""
+    """Scores that are no maximum of a likelihood; numbers of wins have the intervals of a bootstrap."""
     wins, connections, remarks = facts
     if choices.side or votes.covariates is not None:
         raise UserError(
             f"{name} takes no advantage of a side and no covariates", remedy="take bradley-terry or davidson"
         )
-    if choices.intervals == "sandwich" and name != "win-rate":
+    if choices.intervals == "sandwich" and name not in table_errors.SLOPES:
         raise UserError(f"{name} has no robust errors, since it maximises no likelihood", remedy="take bootstrap")
     if name == "elo":
         remarks.append("Elo's ratings depend on the order of the rows, and have no interval here")
         return Estimated(name, "Elo", classical.elo(votes), None, None, wins, tuple(remarks))
     score = classical.OF_TABLES[name]
     scores, spread = score(wins), None
-    if name == "win-rate" and choices.intervals in ("auto", "sandwich"):
-        spread = win_rates.spread_of(pairs, scores, groups, choices.seed)
+    if name in table_errors.SLOPES and choices.intervals in ("auto", "sandwich"):
+        spread = table_errors.spread_of(pairs, name, scores, groups, choices.seed)
     elif choices.intervals != "none":
         reweighted = OfPairs(pairs, BradleyTerry()).reweighted(groups)
         block = classical.redrawn(pairs, reweighted, score, np.random.default_rng(choices.seed))

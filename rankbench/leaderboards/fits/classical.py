@@ -12,6 +12,7 @@ from rankbench.leaderboards.fits.pairs import Pairs
 from rankbench.leaderboards.fits.problems import Reweighted
 from rankbench.leaderboards.votes import LEFT, RIGHT, TIE, Votes
 
+DAMPING = 0.85  # of PageRank
 _TOLERANCE = 1e-13  # relative change of an eigenvector at which to stop
 _STEPS = 250
 _SQUARINGS = 60
@@ -36,7 +37,7 @@ def counting(wins: Floats) -> Floats:
 def win_rate(wins: Floats) -> Floats:
     """The mean, over all items that it was compared with, of the share of comparisons won: every opponent counts alike.
 
-    An item against itself counts as never won. Its intervals are not a bootstrap's: `leaderboards.win_rates`.
+    An item against itself counts as never won.
     """
     both = wins + wins.T
     shares = np.divide(wins, both, out=np.zeros_like(wins), where=both > 0)
@@ -55,15 +56,20 @@ def eigen(wins: Floats) -> Floats:
     return _leading(wins, lambda x: float(np.linalg.norm(x)))
 
 
-def pagerank(wins: Floats, damping: float = 0.85) -> Floats:
-    """The shares of time that a walk spends at each item; it goes to winners, or with 1 - damping anywhere.
+def pagerank(wins: Floats) -> Floats:
+    """The shares of time that a walk spends at each item; it goes to winners, or with 1 - `DAMPING` anywhere."""
+    return _leading((DAMPING * steps_of(wins)[0] + (1 - DAMPING) / len(wins)).T, lambda x: float(x.sum()))
 
-    From item b it goes to a in proportion to W[a, b], from one that never lost to any item alike.
+
+def steps_of(wins: Floats) -> tuple[Floats, Floats]:
+    """The chances of PageRank's steps from each item (row) to each one, and how often each item lost.
+
+    From item b they go to a in proportion to W[a, b], from one that never lost to any item alike.
     """
-    steps, n = wins.T.copy(), len(wins)
-    totals = steps.sum(axis=1, keepdims=True)
-    steps = np.divide(steps, totals, out=np.full_like(steps, 1 / n), where=totals > 0)
-    return _leading((damping * steps + (1 - damping) / n).T, lambda x: float(x.sum()))
+    lost = wins.T
+    totals = lost.sum(axis=1)
+    alike = np.full(wins.shape, 1 / len(wins))
+    return np.divide(lost, totals[:, None], out=alike, where=totals[:, None] > 0), totals
 
 
 def _leading(matrix: Floats, size: Callable[[Floats], float]) -> Floats:

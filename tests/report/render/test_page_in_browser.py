@@ -54,8 +54,8 @@ def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("page")
     sections = []
     for name, figure in FIGURES.items():
-        asked = {"figure": figure, "published": PUBLISHED, "solvers": SOLVERS, "repetitions": 1, "data": DATA, "about": ABOUT}
-        run = made_up_run(out, tiny(name=name, **asked), lambda cell: VALUES[cell.solver.written])
+        asked = {"figure": figure, "published": PUBLISHED, "solvers": SOLVERS, "repetitions": 1, "data": DATA}
+        run = made_up_run(out, tiny(name=name, about=ABOUT, **asked), lambda cell: VALUES[cell.solver.written])
         for cell in run.plan.cells:
             if name == "tiny-bars" and cell.solver.written == "sgd[rank=3]":
                 run.keep(made_up(cell, 0.5, **FAILED), {})
