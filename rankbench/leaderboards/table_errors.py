@@ -89,11 +89,11 @@ def _of_pagerank(pairs: Pairs, wins: Floats) -> _Slopes:
 def _of_eigen(pairs: Pairs, wins: Floats) -> _Slopes:
     """The derivative of the eigenvector x of length 1, by the left one y: that of W x = c x solved for x."""
     x, y = eigen(wins), eigen(wins.T)
-    value, both = float(x @ wins @ x), np.outer(x, y / (x @ y))
-    moved: Floats = np.linalg.inv(value * ((1 + _APART) * np.eye(len(x)) + both) - wins)
+    value, both = float(x @ wins @ x), np.outer(x, y) / float(x @ y)
+    moved = np.linalg.inv(value * ((1 + _APART) * np.eye(len(x)) + both) - wins)
     moved -= np.outer(x, x @ moved)
     none = np.zeros(len(pairs))
-    return _rows(pairs, x[pairs.right], none), _rows(pairs, none, x[pairs.left]), moved.T
+    return _rows(pairs, x[pairs.right], none), _rows(pairs, none, x[pairs.left]), np.asarray(moved.T, np.float64)
 
 
 SLOPES: dict[str, Callable[[Pairs, Floats], _Slopes]] = {
