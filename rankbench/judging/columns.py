@@ -40,18 +40,24 @@ def is_header(fields: Sequence[str]) -> bool:
 
 def named_columns(names: Sequence[str], role: Role, given: Mapping[str, str], where: str) -> Columns:
     """The columns of a table with these names; `given` are the user's own names for them."""
-    found = {name: place for place, name in reversed(list(enumerate(map(plain_name, names))))}
-    exact = {name.strip().strip('"'): place for place, name in enumerate(names)}
+    found, exact = list(map(plain_name, names)), [name.strip().strip('"') for name in names]
     chosen = {}
+
+    def only(listed: Sequence[str], name: str) -> int:
+        if listed.count(name) > 1:
+            raise UserError(f"{where} has {listed.count(name)} columns {name!r}", remedy="rename all but one of them")
+        return listed.index(name)
+
     for setting, name in given.items():
         if setting not in _SETTINGS:
             raise UserError(f"{where}: unknown setting {setting!r}", remedy=f"known: {', '.join(_SETTINGS)}")
         if name not in exact:
             raise UserError(f"{where} has no column {name!r}", remedy=f"it has {', '.join(exact)}")
-        chosen[setting] = exact[name]
+        chosen[setting] = only(exact, name)
 
     def place(setting: str, known: Sequence[str]) -> int | None:
-        return chosen.get(setting, next((found[name] for name in known if name in found), None))
+        name = next((one for one in known if one in found), None)
+        return chosen[setting] if setting in chosen else None if name is None else only(found, name)
 
     user, item = place("user", _USERS), place("item", _ITEMS)
     if user is None or item is None:

@@ -1,5 +1,6 @@
 """Text files of runs and truths: TREC's runs and qrels, RecBole's files and CSV, read by pandas' C parser in blocks."""
 
+import csv
 import gzip
 import io
 import os
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     import pandas
     from _typeshed import WriteableBuffer
 
-_SEPARATORS = ("\t", ",", ";")
+_QUOTED = (",", ";")  # separators that may stand inside a field in quotes
+_SEPARATORS = ("\t", *_QUOTED)
 _SPACES = r"\s+"
 _NO_NUMBERS = ("", "nan", "NaN", "NA", "null")
 _SEEN = 32  # lines at the start that say how a file is laid out
@@ -37,11 +39,6 @@ class TextLayout:
     header: int  # lines before the first row
     first: tuple[str, ...]  # the fields of its first line
     columns: Columns
-
-    def fields(self, line: bytes) -> list[str]:
-        """The fields of a line, without regard to quotes."""
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
-        return text.split() if self.separator == _SPACES else text.split(self.separator)
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class TextFile:
             raise UserError(f"{self.called} is empty", remedy="give it a row for each user and item")
         line = lines[place]
         separator = next((one for one in _SEPARATORS if one in line), _SPACES)
-        first = tuple(line.split() if separator == _SPACES else line.split(separator))
+        first = tuple(_fields(line, separator))
         if self.given or is_header(first):
             return TextLayout(separator, place + 1, first, named_columns(first, role, self.given, self.called))
         return TextLayout(separator, 0, first, usual_columns(first, role, self.called))
@@ -85,7 +82,7 @@ class TextFile:
         texts = (layout.columns.user, layout.columns.item)
         numbers = () if layout.columns.value is None else (layout.columns.value,)
         types: dict[int, Any] = dict.fromkeys(texts, object) | dict.fromkeys(numbers, np.float64)
-        quoting: Literal[0, 3] = 0 if layout.separator in (",", ";") else 3
+        quoting: Literal[0, 3] = 0 if layout.separator in _QUOTED else 3
         rows = 0
         with opened(self.path) as stream:
             counted = _Counted(stream, layout.separator)
@@ -111,7 +108,7 @@ class TextFile:
                 for number, line in enumerate(stream, 1):
                     if number <= layout.header or not line.strip():
                         continue
-                    fields = layout.fields(line)
+                    fields = _fields(line.decode("utf-8", "replace").rstrip("\r\n"), layout.separator)
                     where = f"{self.called}, line {number}"
                     if len(fields) > len(layout.first):
                         return UserError(f"{where} has {len(fields)} fields, not {len(layout.first)}")
@@ -121,6 +118,18 @@ class TextFile:
             except OSError as broken:
                 error = broken
         return UserError(f"{self.called} cannot be read: {error}")
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    """The fields of a line, as pandas reads them."""
+    if separator == _SPACES:
+        return line.split()
+    if separator not in _QUOTED or '"' not in line:
+        return line.split(separator)
+    try:
+        return next(csv.reader([line], delimiter=separator))
+    except csv.Error:  # as of a field that is longer than the reader takes
+        return line.split(separator)
 
 
 class _Counted(io.RawIOBase):

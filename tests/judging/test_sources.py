@@ -120,6 +120,14 @@ def test_columns_may_be_named(tmp_path):
     assert read(f"{path}[user=who,item=what,score=how]") == [("u", "a", 5.0)]
 
 
+def test_fields_in_quotes_may_hold_the_separator_also_in_the_heading(tmp_path):
+    heading = '"user","title, year","item","score"\n'
+    assert read(text(tmp_path / "a.csv", heading + 'u,"A, 1999",a,.5\n')) == [("u", "a", 0.5)]
+    assert read(text(tmp_path / "b.csv", '"u";"a;b";".5"\n')) == [("u", "a;b", 0.5)]
+    with pytest.raises(UserError, match="line 1 cannot be read"):
+        read(text(tmp_path / "c.csv", '"u","' + 200_000 * "a"))
+
+
 def test_a_truth_has_relevances_qrels_or_rows_alone(tmp_path):
     assert read(text(tmp_path / "a.qrels", "u 0 a 2\nu 0 b 0\n"), "truth") == [("u", "a", 2.0), ("u", "b", 0.0)]
     assert read(text(tmp_path / "a.csv", "user,item,score,rating\nu,a,.5,4\n"), "truth") == [("u", "a", 4.0)]
@@ -146,6 +154,8 @@ WRONG = {
     "no user": ("thing,item,score\nu,a,1\n", r"no column of users: its columns are thing, item, score; say which"),
     "no score": ("user,item,time\nu,a,1\n", r"has no scores: its columns are user, item, time"),
     "five fields": ("u a b c d\n", "line 1 cannot be read"),
+    "commas in quotes": ('user,item,title,score\nu,a,"A, The",1\nu,b,"B, The",x\n', "line 3: 'x' is no number"),
+    "two columns of scores": ("user,item,score,score\nu,a,1,2\n", "has 2 columns 'score'; rename all but one"),
     "JSON that ends": ('{"u": {"a": 1}', "is no JSON"),
     "JSON of numbers": ("[1, 2]", "holds no scores by user and item"),
     "JSON of texts": ('{"u": {"a": "x"}}', "scores that are no numbers"),
