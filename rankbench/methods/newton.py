@@ -16,8 +16,9 @@ _ROUNDING = 1e-14  # of the terms of a sum
 _TRIALS = 20  # of the line search
 _INNER = 1000  # conjugate gradients per Newton step, at most
 _MANY = 50  # conjugate gradients that take as long as it takes to make the stronger preconditioner
+_FEW = 10  # conjugate gradients that cost little: where no step took more, directions may be more exact
 _STALLED = 0.05  # relative decrease below which a step that does not halve the gap, either, was not exact enough
-_SHARPER = 0.1  # what the tolerance of the next directions is multiplied with then, if they are cheap
+_SHARPER = 0.1  # what the tolerance of the next directions is multiplied with then
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def minimise(tasks: PairTasks, linear: Linear, C: float) -> Iterator[NewtonPoint
         direction, taken = _direction(point, linear, C, most, share)
         most = max(most, taken)
         before, point = point, _moved(tasks, point, direction, linear, C)
-        if point is not None and taken <= _MANY and _stalled(before, point):
+        if point is not None and most <= _FEW and _stalled(before, point):
             share *= _SHARPER
 
 
