@@ -115,15 +115,15 @@ class _Problem:
 
         `damping` times the largest number of the diagonal is added to all of it.
         """
-        added = damping * point.diagonal.max()
-        diagonal = point.diagonal + added
+        added = damping * float(point.diagonal.max())
+        diagonal: Floats = point.diagonal + added
 
         def times(p: Floats) -> Floats:
             p, out = np.ascontiguousarray(p), np.empty_like(p)
             kernel.curvature_times(
                 tournament=self.tournament, curvature=point.curvature, direction=p, out=out, threads=self.threads
             )
-            return out + (self.lam + added) * p
+            return np.asarray(out + (self.lam + added) * p)
 
         hessian, inverse = (
             scipy.sparse.linalg.LinearOperator((len(point.scores),) * 2, function, dtype=np.float64)
