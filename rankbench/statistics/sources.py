@@ -25,6 +25,7 @@ class Redrawn:
 
     sources: Sources
     table: Floats  # without NaN, as `table_of` returns it
+    unequal: float = 0.0  # degrees of freedom by users who weigh unequally; 0 stands for users - 1
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,11 @@ def shares(runs: Sequence[Redrawn], seed: int = 0) -> list[Share]:
     estimated by itself, so that those of few repetitions need not add up to one.
     """
     rng = np.random.default_rng(seed)
-    told = {run.sources: run.table for run in runs if run.sources and min(run.table.shape) > 1}
+    told = {run.sources: run for run in runs if run.sources and min(run.table.shape) > 1}
     if not told:
         return []
     ordered = sorted(told, key=lambda sources: (len(sources), sorted(sources)))
-    between = {sources: _of_repetitions(told[sources], rng) for sources in ordered}
+    between = {sources: _of_repetitions(told[sources].table, rng) for sources in ordered}
     users, repetitions = _of_users(told[ordered[-1]], rng), between[ordered[-1]]
     whole, drawn = users.value + repetitions.value, users.drawn + repetitions.drawn
     if not whole > 0:
@@ -102,14 +103,14 @@ def _of_repetitions(table: Floats, rng: np.random.Generator) -> _Part:
     return _drawn(float(table.mean(axis=1).var(ddof=1)), len(table) - 1, rng)
 
 
-def _of_users(table: Floats, rng: np.random.Generator) -> _Part:
+def _of_users(run: Redrawn, rng: np.random.Generator) -> _Part:
     """The variance of the mean that other users would bring, without that of single cells."""
-    repetitions, users = table.shape
-    found = variation(table)
-    of_cells = float(found.by_cell) / users / repetitions
-    squares = _drawn(float(table.mean(axis=0).var(ddof=1)) / users, users - 1, rng)
-    return squares.less([_drawn(of_cells, (users - 1) * (repetitions - 1), rng)])
+    repetitions, users = run.table.shape
+    freedom = run.unequal or users - 1
+    of_cells = float(variation(run.table).by_cell) / users / repetitions
+    squares = _drawn(float(run.table.mean(axis=0).var(ddof=1)) / users, freedom, rng)
+    return squares.less([_drawn(of_cells, freedom * (repetitions - 1), rng)])
 
 
-def _drawn(value: float, freedom: int, rng: np.random.Generator) -> _Part:
+def _drawn(value: float, freedom: float, rng: np.random.Generator) -> _Part:
     return _Part(value, freedom, value * freedom / rng.chisquare(freedom, _DRAWS))

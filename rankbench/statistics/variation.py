@@ -143,6 +143,16 @@ def freedom_of(values: Floats, weights: Floats | None) -> float:
     return 0.0 if weights is None else _leverage(_of_users(values, weights))[1]
 
 
+def freedom_of_squares(values: Floats, weights: Floats) -> float:
+    """The degrees of freedom of the variance by user itself where users weigh unequally, else 0.
+
+    They are fewer than those of a mean's interval, as the squares of users who weigh much make up most of the variance.
+    """
+    weigh = _of_users(values, weights)
+    square = weigh[weigh > 0] ** 2
+    return 0.0 if len(set(square)) < 2 else max(float(square.sum() ** 2 / (square**2).sum()), 1.0)
+
+
 def _of_users(values: Floats, weights: Floats) -> Floats:
     """What each user weighs on average, where it has a value."""
     counted = ~np.isnan(values)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from rankbench.statistics.estimates import table_of
 from rankbench.statistics.sources import Redrawn, shares
+from rankbench.statistics.variation import freedom_of_squares
 
 ALL = ("splits", "search", "start")
 TRUE = {"users": 1.0, "splits": 2.0, "search": 0.5, "start": 1.5}
@@ -61,6 +63,26 @@ def test_degrees_of_freedom_are_those_of_the_repetitions():
     found = {one.sources: one for one in shares([run(rng, ALL, 5), run(rng, ("start",), 9)])}
     assert found["start",].freedom == 8 and found["search", "splits"].freedom < 5
     assert 40 < found["users",].freedom <= 49
+
+
+def test_shares_of_users_who_weigh_unequally_are_covered():
+    rng, held = np.random.default_rng(5), 0
+    for _ in range(200):
+        weights = np.broadcast_to(np.ceil(rng.lognormal(3, 1.2, 100)), (5, 100))
+        values = rng.normal(0, 0.5, 100) + rng.normal(0, 0.14, (5, 1)) + rng.normal(size=(5, 100))
+        squares = float((weights[0] ** 2).sum() / weights[0].sum() ** 2)
+        true = 0.25 * squares / (0.25 * squares + 0.14**2 + squares)
+        run = Redrawn(frozenset(ALL), table_of(values, weights)[0], freedom_of_squares(values, weights))
+        found = next(one for one in shares([run]) if one.sources == ("users",))
+        held += found.low <= true <= found.high
+    assert held / 200 > 0.92  # it was .77
+
+
+def test_degrees_of_freedom_of_a_variance_are_fewer_where_users_weigh_unequally():
+    values = np.array([[1.0, 2.0, 3.0, np.nan]])
+    assert freedom_of_squares(values, np.array([[1.0, 1.0, 2.0, 9.0]])) == pytest.approx(36 / 18)
+    assert freedom_of_squares(values, np.array([[2.0, 2.0, 2.0, 9.0]])) == 0
+    assert freedom_of_squares(values[:, :0], values[:, :0]) == 0
 
 
 @pytest.mark.parametrize(

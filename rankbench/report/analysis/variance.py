@@ -14,6 +14,7 @@ from rankbench.report.study import cached_by_study, redrawn
 from rankbench.statistics import Sample
 from rankbench.statistics.estimates import table_of
 from rankbench.statistics.sources import USERS, Redrawn, Share, Sources, shares
+from rankbench.statistics.variation import freedom_of_squares
 
 LEGEND = (
     "Shares of the variance that a number of one repetition has in new draws: of the mean, and of the difference from "
@@ -119,7 +120,10 @@ def _sources(run: Study, group: Group) -> Sources:
 def _mean(run: Drawn, key: Key, label: str) -> Redrawn | None:
     """The table of a solver's means in a run; None where it has none."""
     own = run.get((key, label))
-    return Redrawn(own.sources, table_of(own.sample.values, own.sample.weights)[0]) if own else None
+    if own is None:
+        return None
+    values, weights = own.sample.values, own.sample.weights
+    return Redrawn(own.sources, table_of(values, weights)[0], freedom_of_squares(values, weights))
 
 
 def _difference(run: Drawn, key: Key, rival: Key, label: str) -> Redrawn | None:
@@ -130,8 +134,9 @@ def _difference(run: Drawn, key: Key, rival: Key, label: str) -> Redrawn | None:
     if len(known) < 2 or not shared or known[0].values.shape[1] != known[1].values.shape[1]:
         return None
     values, weights = (np.stack([getattr(one.only(shared), name) for one in known]) for name in ("values", "weights"))
-    table = table_of(np.where(np.isnan(values).any(axis=0), np.nan, values), weights)[0]
-    return Redrawn(two[0].sources | two[1].sources, np.asarray(table[0] - table[1]))
+    values = np.where(np.isnan(values).any(axis=0), np.nan, values)
+    table, freedom = table_of(values, weights)[0], freedom_of_squares(values, weights)
+    return Redrawn(two[0].sources | two[1].sources, np.asarray(table[0] - table[1]), freedom)
 
 
 def _of(place: DataSplit, metric: str, solver: str, of: str, runs: list[Redrawn | None]) -> Iterator[SourceShare]:
