@@ -79,7 +79,7 @@ def _command() -> Any:
 
 
 def _stoppable(act: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, but Ctrl-C in it is an abort: some versions of typer end by Ctrl-C without a word."""
+    """The function, but Ctrl-C in it is an abort: some versions of typer end by Ctrl-C and print nothing."""
 
     def stoppable(*arguments: Any, **options: Any) -> Any:
         try:
