@@ -100,8 +100,8 @@ def _make_room(folder: Path, wanted: Sequence[_Wanted], names: set[str]) -> None
             if ours and path.suffix in _SUFFIXES and path not in stay and path.is_file():
                 path.unlink()
     pieces.forget(folder, {one.name for one in wanted if one.kept})
-    for part in ("", pieces.FOLDER, *_PARTS):
-        remove_left_behind(folder / part, "*~.partial")
+    for inner in ("", pieces.FOLDER, *_PARTS):
+        remove_left_behind(folder / inner, "*~.partial")
 
 
 def _made_here(out: Path, folder: Path, names: list[str], page: bool) -> None:
