@@ -217,7 +217,8 @@ class Run:
     def keep(self, result: Result, per_user: Arrays, model: Arrays | None = None) -> None:
         """Store a new result of this run, and the model of a trial that another one starts from."""
         if model is not None:
-            self.paths.keep(result.cell, model)
+            with writing_to(self.store.starts, MAKE_ROOM):
+                self.paths.keep(result.cell, model)
         self.store.save(result, per_user)
         self.adopt(result)
 

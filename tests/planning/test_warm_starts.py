@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 from helpers import prepared, ran, store_in, tiny
 
+from rankbench.core.errors import UserError
 from rankbench.execution.forecast import estimate
 from rankbench.experiments.spaces import Tune
 from rankbench.planning.plan import plan
@@ -155,3 +156,15 @@ def test_an_estimate_knows_that_trials_of_a_path_follow_each_other(tmp_path):
     usual = median(run.result(cell).wall for cell in (*run.plan.cells, *run.plan.trials))
     seconds, unknown = estimate(run)
     assert unknown == 0 and (3 + 1) * usual <= seconds < (12 + 2) * usual
+
+
+@pytest.mark.slow
+def test_a_model_for_which_there_is_no_room_ends_the_run_in_one_line(tmp_path):
+    run = prepared(tmp_path / "out", along(tmp_path / "files"))
+    run.open()
+    run.store.starts.touch()  # in place of the folder
+    with pytest.raises(UserError, match="cannot write to .*starts: File exists; "):
+        run.execute()
+    run.store.starts.unlink()
+    run.execute()
+    assert len(run.study().results) == len(run.plan.cells)
