@@ -163,7 +163,7 @@ def test_a_model_for_which_there_is_no_room_ends_the_run_in_one_line(tmp_path):
     run = prepared(tmp_path / "out", along(tmp_path / "files"))
     run.open()
     run.store.starts.touch()  # in place of the folder
-    with pytest.raises(UserError, match="cannot write to .*starts: File exists; "):
+    with pytest.raises(UserError, match=r"cannot write to .*starts: File exists; "):
         run.execute()
     run.store.starts.unlink()
     run.execute()
