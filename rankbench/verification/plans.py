@@ -124,7 +124,7 @@ def _of_skips(stored: Plan, skips: Sequence[Skip], made: Sequence[Plan]) -> Iter
 
 def _part(skip: Skip) -> tuple[object, ...]:
     """What a skip leaves out, and whether that is an error."""
-    split, solver = skip.split and skip.split.identity, skip.solver and skip.solver.identity
+    split, solver = skip.split and skip.split.identity, skip.solver and skip.solver.base
     return skip.data.identity, split, solver, skip.failed
 
 
