@@ -221,7 +221,9 @@ def _head(path: Path) -> str:
 
 
 def _index(made: Sequence[Piece]) -> str:
-    lines = ["# The reproduction as last run", "", *_scores(made)]
+    scores = added(piece.score for piece in made)
+    lines = ["# The reproduction as last run", ""]
+    lines += [in_words(scores), "", to_markdown(score_sheet(scores))] if scores else []
     for paper, members in by_paper(made).items():
         page = address(f"{paper}.md")
         lines.append(f"- [{markdown(members[0].origin)}]({page})")
@@ -242,18 +244,8 @@ def _durations(made: Sequence[Piece]) -> list[str]:
     return [told, "", to_markdown(duration_sheet(durations))]
 
 
-def _scores(made: Sequence[Piece]) -> list[str]:
-    """The scoreboard over all published numbers; empty where there is none."""
-    scores = added(piece.score for piece in made)
-    return [in_words(scores), "", to_markdown(score_sheet(scores))] if scores else []
-
-
 def _made_on(made: Sequence[Piece]) -> list[str]:
     """A line for each machine and set of versions that results were made on, with the dates; empty without results."""
     uses = machines(made)
-    told = (markdown(f"{use.line}; {_span(use.first[:10], use.last[:10])}") for use in uses)
+    told = (markdown(f"{use.line}; {' to '.join(dict.fromkeys((use.first[:10], use.last[:10])))}") for use in uses)
     return ["Measured on:", "", *(f"- {line}" for line in told)] if uses else []
-
-
-def _span(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"

@@ -134,7 +134,8 @@ _HEADINGS = {
 
 def score_of(study: Study) -> Score | None:
     """The score of an experiment, under the name of its paper; None where no number is published."""
-    scores = [_of_row(study, row) for row in rows(study) if row.published is not None]
+    found = (finding(study, row).name.lower() for row in rows(study) if row.published is not None)
+    scores = [Score("", 1, **{name: 1}) for name in found]
     return sum(scores, Score(study.experiment.origin)) if scores else None
 
 
@@ -173,8 +174,3 @@ def in_words(scores: Sequence[Score]) -> str:
         own += f", {total.agrees} agree within the spreads of both"
         parts.insert(0, f"{judged} on the papers' own data at their own size ({own})")
     return f"{total.published} published numbers: {', '.join(parts)}."
-
-
-def _of_row(study: Study, row: Row) -> Score:
-    """The score of one published number."""
-    return Score("", 1, **{finding(study, row).name.lower(): 1})

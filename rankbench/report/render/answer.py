@@ -34,7 +34,7 @@ class Standing:
         if row.best and row.verdict == BETTER:
             return "best"
         word = f"equal within {row.margin:.2g}" if row.verdict == EQUAL else row.verdict
-        p = f", p {_probability(row.p)}" if row.verdict == WORSE and row.p is not None else ""
+        p = f", p = {p_text(row.p)}".replace("= <", "<") if row.verdict == WORSE and row.p is not None else ""
         return f"{'best, ' if row.best and word else ''}{word}{p}"
 
 
@@ -165,8 +165,3 @@ def _place(line: Standing, first: Measure) -> tuple[bool, bool, float]:
     """Where a line stands: the best of those that are compared before all others, failures behind them."""
     measured = line.row.measured
     return measured is None, not line.row.best, 0.0 if measured is None else -first.sign * measured
-
-
-def _probability(p: float) -> str:
-    text = p_text(p)
-    return text if text.startswith("<") else f"= {text}"

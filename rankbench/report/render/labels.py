@@ -251,9 +251,9 @@ def joined(names: Sequence[str]) -> str:
     return f"{', '.join(some)} and {last}" if some else last
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, what: str, form: str = "") -> str:
     """So many of them: `1 cell`, `2 cells`."""
-    return f"{number} {what}" + ("s" if number != 1 else "")
+    return f"{number:{form}} {what}" + ("s" if number != 1 else "")
 
 
 def capital(text: str) -> str:

@@ -17,7 +17,7 @@ from rankbench.records.studies import Study
 from rankbench.report.analysis.evidence import Evidence, evidence
 from rankbench.report.analysis.published import LOOKALIKE, remarks
 from rankbench.report.analysis.strength import MARK, weaknesses
-from rankbench.report.render.labels import metric_labels, place_headings, place_text
+from rankbench.report.render.labels import counted, metric_labels, place_headings, place_text
 from rankbench.report.rows import COLUMNS, Pace, Row, rows
 from rankbench.report.study import varies_threads
 from rankbench.statistics.decisions import BETTER, EQUAL
@@ -167,18 +167,14 @@ def _open_line(study: Study, one: Evidence) -> str:
     """How many verdicts are open in one place by one metric, and what would settle them."""
     nearest = min(one.open.values(), key=lambda verdict: verdict.decision.repetitions_needed or inf).decision
     where = f"{place_text(study, one.place)}, {one.label}"
-    count = f"{len(one.open)} of {_count(len(one.verdicts) - 1, 'verdict')} on other solvers"
+    count = f"{len(one.open)} of {counted(len(one.verdicts) - 1, 'verdict', ',')} on other solvers"
     parts = [f"{where}: {count} open against the best, with a margin of {one.margin:.2g}"]
     if seen := one.detectable:
-        parts.append(f"with {_count(one.users, 'user')} and {_count(one.repetitions, 'repetition')} a difference of "
-                     f"{seen:.2g} would show with a probability of .8")  # fmt: skip
+        values = f"{counted(one.users, 'user', ',')} and {counted(one.repetitions, 'repetition', ',')}"
+        parts.append(f"with {values} a difference of {seen:.2g} would show with a probability of .8")
     if nearest.settled_by:
         parts.append(f"the nearest to settle needs {nearest.settled_by}")
     return "; ".join(parts) + "."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
 def definitions(study: Study) -> list[str]:

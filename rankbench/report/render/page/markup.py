@@ -66,7 +66,7 @@ def templates() -> Environment:
         finalize=_finalized,
     )  # fmt: skip
     filters = (headings, lines, paragraphs, prose, breakable, plot, address)
-    found.filters |= {one.__name__: one for one in filters} | {"b64": _in_base64}
+    found.filters |= {one.__name__: one for one in filters} | {"b64": lambda text: b64encode(text.encode()).decode()}
     return found
 
 
@@ -80,14 +80,10 @@ def rendered(name: str, *what: object) -> str:
     return str(getattr(templates().get_template("blocks.html").module, name)(*what))
 
 
-def labels_of(study: Study) -> Labels:
-    """The names for people of all that the tables of a study name."""
-    return {**data_labels(study), **split_labels(study), **metric_labels(study), **solver_labels(study)}
-
-
 def article(name: str, study: Study, blocks: Iterable[Block]) -> str:
     """An experiment as HTML, from its blocks."""
-    of = {"title": study.experiment.title, "labels": labels_of(study)}
+    labels = {**data_labels(study), **split_labels(study), **metric_labels(study), **solver_labels(study)}
+    of = {"title": study.experiment.title, "labels": labels}
     parts = (rendered(_MACROS.get(type(block), type(block).__name__.lower()), block, of) for block in blocks)
     return f'<article id="{html(name)}">{"".join(parts)}</article>'
 
@@ -150,10 +146,6 @@ def plot(drawn: Mapping[str, Drawing]) -> Plot:
 def _finalized(value: object) -> object:
     """What a template prints of a value: of a plain text, one line without control characters."""
     return inert(value) if type(value) is str else value
-
-
-def _in_base64(text: str) -> str:
-    return b64encode(text.encode()).decode()
 
 
 def _kind(heading: str, numeric: bool, text: str) -> str:
