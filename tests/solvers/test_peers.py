@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from solvers.contract import SolverContract, ratings
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from rankbench.core.contract import Needs, Solver
 from rankbench.core.errors import UserError
@@ -120,6 +121,23 @@ def test_the_iterations_of_implicit_are_those_of_one_call():
     ours, known = after(solver, train, 4), np.diff(train.indptr) > 0
     np.testing.assert_array_equal(ours.users[known], theirs.user_factors[known].astype(float))
     assert np.isnan(ours.users[~known]).all()
+
+
+def test_implicit_has_one_thread_of_blas_for_each_of_its_own(monkeypatch):
+    # With more it can be ten times slower, by its own warning, which is not shown.
+    solver, train = installed(ImplicitALS(rank=3)), ratings()
+    from implicit.cpu.als import AlternatingLeastSquares
+
+    whole, seen = AlternatingLeastSquares.fit, []
+
+    def watched(*given: Any, **named: Any) -> None:
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        whole(*given, **named)
+
+    monkeypatch.setattr(AlternatingLeastSquares, "fit", watched)
+    with threadpool_limits(2, "blas"):
+        after(solver, train, 1)
+    assert set(seen) == {1}
 
 
 def test_bpr_of_implicit_starts_with_the_iteration_of_one_call_and_goes_on():

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Needs, Step
 from rankbench.data.views import Ratings
 from rankbench.methods import peers
@@ -56,6 +57,6 @@ class ImplicitALS(Checked):
                 random_state=rng,
             )
         while True:
-            with peers.fitting("ImplicitALS", gave_up):
+            with peers.fitting("ImplicitALS", gave_up), one_blas_thread():  # as implicit warns it has to be
                 trained.fit(counts, show_progress=False)
             yield Step(peers.factors_of(trained.user_factors, trained.item_factors, train))
