@@ -241,6 +241,7 @@ def newcomers(ratings: Ratings, rng: np.random.Generator) -> None:
         "softmax[rank=3]",
         "sgd[rank=2]",
         "fm[rank=3]",
+        "sqlrank[rank=3]",
     ):
         solver: Any = SOLVERS.make(text)
         try:
