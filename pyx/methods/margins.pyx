@@ -1,7 +1,6 @@
 """The sum of each user's losses of comparisons under factors; shared/losses.pxd has the losses."""
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_differences_at

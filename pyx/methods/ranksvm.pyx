@@ -28,7 +28,7 @@ cdef enum:
     _TRIALS = 20
 
 cdef double _ROUNDING = 1e-14  # of the terms of a sum: an objective that rises by less is level
-cdef double _COARSE = 1e-5  # relative residual above which a direction of which no length is good is made anew,
+cdef double _COARSE = 1e-5  # relative residual above which a direction along which no step is good is made anew,
 cdef double _EXACT = 1e-9  # with this one
 cdef double _HIDDEN = 1e-15  # likewise: an objective that falls by less may not fall at all
 
@@ -246,7 +246,8 @@ cdef int _newton_step(
     inexact = fmin(0.1, sqrt(0.5 * squared / objective))
     _conjugate_gradients(&problem, squared, inexact, memory)
     length = _line_search(&problem, objective, squared, memory)
-    if length == 0.0 and inexact > _COARSE:  # once more along a direction that is exact; trials have changed what its curvature needs
+    if length == 0.0 and inexact > _COARSE:  # once more, along an exact direction
+        # The trials have overwritten the windows and degrees, which the curvature needs.
         evaluate(&problem.task, memory.scores, memory.windows, memory.degree, memory.slope, &memory.pairs)
         _conjugate_gradients(&problem, squared, _EXACT, memory)
         length = _line_search(&problem, objective, squared, memory)

@@ -129,7 +129,6 @@ def curvature_times(
     agree("numbers of out", out.shape[0], tournament.indptr.shape[0] - 1)
     agree("numbers of the direction", direction.shape[0], out.shape[0])
     agree("curvatures", curvature.shape[0], tournament.opponents.shape[0])
-    cdef Py_ssize_t item
     cdef const double *per_pair = first_value(curvature)
     cdef Py_ssize_t block, n = out.shape[0]
     for block in prange((n + _SIDE_BY_SIDE - 1) // _SIDE_BY_SIDE, nogil=True, schedule="dynamic", num_threads=threads):

@@ -257,8 +257,8 @@ cdef int _solve_dual(
 ) noexcept nogil:
     """Fill in a = (K_c + m/(2C) I)^-1 y_c and the offset that gives the scores the mean of y; m^3/3 flops.
 
-    The sum of a is 0, as K_c maps a vector of ones to 0. Of a small ridge and a large kernel rounding errors would leave
-    much more, which the kernel, that is not centred where it scores, would take for a part of the function.
+    The sum of a is 0, as K_c maps a vector of ones to 0. With a small ridge and a large kernel rounding errors would
+    leave a larger sum, which scores would take for a part of the function, as they use the kernel itself and not K_c.
     Returns 1 if the system is not positive definite, else 0.
     """
     cdef Equations *system = &memory.system

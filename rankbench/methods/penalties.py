@@ -16,6 +16,6 @@ def _sum_of_squares(numbers: Floats) -> float:
     """np.square(numbers).sum() bit by bit, without an array as large: NumPy halves long sums at the same places."""
     n = len(numbers)
     if n <= _AT_ONCE:
-        return np.square(numbers).sum()
+        return float(np.square(numbers).sum())
     half = n // 2 - n // 2 % 8
     return _sum_of_squares(numbers[:half]) + _sum_of_squares(numbers[half:])
