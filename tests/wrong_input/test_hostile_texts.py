@@ -37,7 +37,8 @@ from rankbench.report.render.tables import Sheet, csv_text, to_latex, to_markdow
 
 pytestmark = pytest.mark.slow
 
-INERT = {"p", "b", "code", "wbr", "ul", "li", "table", "tbody", "tr", "td", "div"}  # what prose and long names may have
+INERT = {"p", "b", "em", "code", "wbr", "ul", "li", "div"}  # what prose and long names may have
+INERT |= {"table", "thead", "tbody", "tr", "th", "td"}
 
 
 def short(text):

@@ -22,7 +22,7 @@ from rankbench.report.render.page.plots import Key, about, caption, figure_of, h
 from rankbench.report.render.tables import Sheet
 
 _MACROS: Mapping[type, str] = {Table: "table_of"}  # the others have the name of their block
-_STRESSED = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
+_STRESSED = re.compile(r"(?<![\w*])\*(?=[^*]*\w)([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
 Labels = Mapping[str, str]  # the name for people, by the text that an experiment has
 
 
