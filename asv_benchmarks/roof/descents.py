@@ -17,7 +17,12 @@ from rankbench.solvers.sgd import SGD
 _DRAWN = "kept for comparison: each update takes a record from anywhere, and nothing is prefetched"
 
 
-@case("sgd rank 10", "update", "an update waits for the user's vector that the one before it has changed, some 48 cycles", rank=10)
+@case(
+    "sgd rank 10",
+    "update",
+    "an update waits for the user's vector that the one before it has changed, some 48 cycles",
+    rank=10,
+)
 @case("sgd rank 64", "update", "563 instructions, of which 430 go with the rank", rank=64)
 def _sgd(share: float, rank: int) -> Ready:
     train, width = drawn_pairs(share), whole_lanes(rank)
