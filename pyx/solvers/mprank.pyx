@@ -20,7 +20,7 @@ from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply_transposed, spectrum, spectrum_work
-from rankbench.kernels.shared.checks cimport agree
+from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.normal_equations cimport (
     BLOCK, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, stride_of,
@@ -83,6 +83,8 @@ def dual(
 ) -> int:
     """Fill in the coefficients, by rating, and the offset of each user, from the dual."""
     threads = team(threads)
+    agree("columns of gram", gram.shape[1], gram.shape[0])
+    above_ids("rows of gram", gram.shape[0], ratings.columns)
     agree("weights C", C.shape[0], ratings.view.n)
     agree("coefficients", coefficients.shape[0], ratings.values.shape[0])
     agree("offsets", offsets.shape[0], ratings.view.n)
@@ -117,6 +119,7 @@ def primal(
 ) -> int:
     """Fill in the weights of the features and the offset of each user, from the primal."""
     threads = team(threads)
+    above_ids("rows of features", features.shape[0], ratings.columns)
     agree("weights C", C.shape[0], ratings.view.n)
     agree("rows of weights", weights.shape[0], ratings.view.n)
     agree("columns of weights", weights.shape[1], features.shape[1])
@@ -154,6 +157,9 @@ def path(
     With `primal` the matrix holds the features, fewer than any of the users has ratings.
     """
     threads = team(threads)
+    if not primal:
+        agree("columns of the kernel matrix", matrix.shape[1], matrix.shape[0])
+    above_ids("rows of the matrix", matrix.shape[0], ratings.columns)
     agree("rows of errors", errors.shape[0], ratings.view.n)
     agree("columns of errors", errors.shape[1], C.shape[0])
     cdef Py_ssize_t longest = _longest(ratings, users), place
