@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from rankbench.methods.factors import Trained, padded, start, whole_lanes, zero_rows
+from rankbench.data.views import Comparisons
+from rankbench.methods.factors import Trained, padded, start, total_loss, whole_lanes, zero_rows
+from rankbench.methods.losses import LOSSES
 
 
 @pytest.mark.parametrize(("rank", "expected"), [(1, 4), (4, 4), (5, 8)])
@@ -34,3 +36,16 @@ def test_factors_are_copied_unless_kernels_take_them_as_they_are():
         found = padded(given)
         assert found.ctypes.data % 64 == 0
         assert (found.dtype, found.shape, found.flags.c_contiguous) == (np.float64, (len(given), 8), True)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_losses_of_few_and_of_many_comparisons_are_those_of_numpy(loss):
+    """Margins are computed four at a time, and in blocks: users have parts of these, whole ones, and several."""
+    rng, counts = np.random.default_rng(0), np.array([0, 1, 3, 4, 5, 63, 64, 65, 200])
+    owners, pairs = np.repeat(np.arange(len(counts)), counts), rng.integers(0, 30, (counts.sum(), 2))
+    better, worse = pairs[:, 0], (pairs[:, 1] + (pairs[:, 0] == pairs[:, 1])) % 30
+    users, items = rng.standard_normal((len(counts), 5)), rng.standard_normal((30, 5))
+    view = Comparisons.from_triples(owners, better, worse, len(counts), 30)
+    margins = (users[owners] * (items[better] - items[worse])).sum(axis=1)
+    found = total_loss(loss.code, view.rows, padded(users), padded(items), 2)
+    assert found == pytest.approx(loss.value(margins).sum(), rel=1e-12)
