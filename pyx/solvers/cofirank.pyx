@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
-from rankbench.kernels.shared.lanes cimport dot, dot_any, dot_rows, dot_rows_at, sum_rows
+from rankbench.kernels.shared.lanes cimport dot, dot_any, dot_rows, dot_rows_at, read_ahead, sum_rows
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -27,6 +27,7 @@ from rankbench.kernels.solvers.bundle cimport Planes, Support, lay_out_support, 
 cdef double _HUGE = 1e100  # scores up to here have finite sums and products with weights
 
 cdef enum:
+    AHEAD = 32  # raters whose slopes are asked for in time
     IN_VAIN = 20  # planes that neither raise the bound nor lower the objective
 
 cpdef enum Loss:
@@ -227,6 +228,8 @@ cdef inline void _sum_raters(
     for k in range(rank):
         out[k] = 0.0
     for i in range(0, whole, 4):
+        for k in range(i + AHEAD, min(i + AHEAD + 4, n)):
+            read_ahead(slopes + places[k], 1)
         a, b, c, d = slopes[places[i]], slopes[places[i + 1]], slopes[places[i + 2]], slopes[places[i + 3]]
         one, two = users + raters[i] * rank, users + raters[i + 1] * rank
         three, four = users + raters[i + 2] * rank, users + raters[i + 3] * rank
