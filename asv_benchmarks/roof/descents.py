@@ -14,7 +14,7 @@ from rankbench.solvers.bpr import BPR
 from rankbench.solvers.robirank import wishes_of
 from rankbench.solvers.sgd import SGD
 
-_DRAWN = "kept for comparison: each update takes a record from anywhere, and nothing is prefetched"
+_DRAWN = "kept for comparison: each update takes a record from anywhere, and its vectors come from beyond the caches"
 
 
 @case(

@@ -35,7 +35,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport (
-    LANES, Difference, dot, fetch_both, long_dot_difference, of_long_difference, read_ahead
+    LANES, Difference, dot, fetch, fetch_both, long_dot_difference, of_long_difference, read_ahead
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, longest_row
@@ -44,6 +44,8 @@ from rankbench.arrays.mapped import zeros
 
 cdef enum:
     _AHEAD = 2  # how many comparisons ahead the rows of V are prefetched
+    _DRAWN = 32  # records that are drawn, and asked for, before the first of them is used
+    _DRAWN_AHEAD = 4  # how many of those ahead their vectors are prefetched
     _WINDOW = 4096  # doubles in the users' vectors of a window's comparisons; they fit in the first-level cache
 
 cdef double _HUGE = 1e300  # the step of the dual of an example of length zero, which takes it to its upper bound
@@ -200,14 +202,10 @@ def items_pass(
     """
     threads = team(threads)
     _check_rounds(rounds, tasks)
-    cdef double[::1] inverses = np.empty(vectors.users.shape[0])
+    cdef double[::1] inverses = _inverses(box, vectors, threads)
     cdef ItemsMachine machine = _items_machine(box, vectors, atomic)
-    cdef Py_ssize_t turn, task, first, end, user
-    cdef const double *u
+    cdef Py_ssize_t turn, task, first, end
     machine.inverses = &inverses[0]
-    for user in prange(vectors.users.shape[0], nogil=True, schedule="static", num_threads=threads):
-        u = &vectors.users[user, 0]
-        inverses[user] = _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge)
     for turn in range(rounds.shape[0]):
         first, end = rounds[turn, 0], rounds[turn, 1]
         for task in prange(first, end, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads):
@@ -280,14 +278,15 @@ def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
     """Make as many updates of V as there are comparisons, each by a comparison drawn uniformly at random."""
     cdef bitgen_t *bits = bit_generator(rng)
     cdef ItemsMachine machine = _items_machine(box, vectors, False)
-    cdef Py_ssize_t _time, n = tasks.records.shape[0]
-    cdef const double *u
-    cdef Record *record
+    cdef double[::1] inverses = _inverses(box, vectors, 1)
+    cdef Py_ssize_t many, left = tasks.records.shape[0]
+    cdef Record *drawn[_DRAWN]
+    machine.inverses = &inverses[0]
     with rng.bit_generator.lock, nogil:
-        for _time in range(n):
-            record = &tasks.records[below(bits, <uint32_t> n)]
-            u = machine.users + record.user * machine.rank
-            _update_items(&machine, record, _inverse(2.0 * dot(u, u, machine.rank) + machine.bounds.ridge))
+        while left > 0:
+            many = _draw_records(bits, tasks, left, drawn)
+            _visit_drawn(&machine, drawn, many)
+            left -= many
 
 
 def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors vectors, rng):
@@ -297,19 +296,41 @@ def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors ve
     """
     cdef Bounds bounds = box.bounds
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t _time, row, rank = vectors.items.shape[1], n = tasks.records.shape[0]
-    agree("duals", duals.shape[0], n)
+    cdef Py_ssize_t k, many, left = tasks.records.shape[0], rank = vectors.items.shape[1]
+    agree("duals", duals.shape[0], left)
     cdef double *users = &vectors.users[0, 0]
     cdef const double *items = &vectors.items[0, 0]
     cdef const Record *record
+    cdef Record *drawn[_DRAWN]
     with rng.bit_generator.lock, nogil:
-        for _time in range(n):
-            row = below(bits, <uint32_t> n)
-            record = &tasks.records[row]
-            _update_user(
-                &bounds, &duals[row], users + record.user * rank, items + record.better * rank,
-                items + record.worse * rank, rank,
-            )
+        while left > 0:
+            many = _draw_records(bits, tasks, left, drawn)
+            left -= many
+            for k in range(many):
+                fetch(<double *> &duals[drawn[k] - tasks.first], 1)
+            for k in range(-_DRAWN_AHEAD, many):
+                if k + _DRAWN_AHEAD < many:
+                    record = drawn[k + _DRAWN_AHEAD]
+                    fetch(users + record.user * rank, rank)
+                    read_ahead(items + record.better * rank, rank)
+                    read_ahead(items + record.worse * rank, rank)
+                if k >= 0:
+                    record = drawn[k]
+                    _update_user(
+                        &bounds, &duals[record - tasks.first], users + record.user * rank,
+                        items + record.better * rank, items + record.worse * rank, rank,
+                    )
+
+
+cdef inline Py_ssize_t _draw_records(
+    bitgen_t *bits, TaskRecords tasks, Py_ssize_t most, Record **drawn
+) noexcept nogil:
+    """Draw up to `most` records of all, as many as there is room for, and ask for each; returns how many."""
+    cdef Py_ssize_t k, many = min(most, <Py_ssize_t> _DRAWN)
+    for k in range(many):
+        drawn[k] = tasks.first + below(bits, <uint32_t> tasks.records.shape[0])
+        fetch(<double *> drawn[k], 1)
+    return many
 
 
 def sums(*, const float[:] duals) -> tuple[float, float]:
@@ -347,6 +368,18 @@ cdef ItemsMachine _items_machine(Box box, Vectors vectors, bint atomic):
     if box is not None:
         bounds = box.bounds
     return ItemsMachine(bounds, &vectors.users[0, 0], NULL, &vectors.items[0, 0], vectors.items.shape[1], atomic)
+
+
+cdef _inverses(Box box, Vectors vectors, int threads):
+    """By user, 1 / (2 |u|^2 + ridge)."""
+    cdef double[::1] inverses = np.empty(vectors.users.shape[0])
+    cdef Py_ssize_t user, rank = vectors.users.shape[1]
+    cdef double ridge = box.bounds.ridge
+    cdef const double *u
+    for user in prange(vectors.users.shape[0], nogil=True, schedule="static", num_threads=threads):
+        u = &vectors.users[user, 0]
+        inverses[user] = _inverse(2.0 * dot(u, u, rank) + ridge)
+    return inverses
 
 
 cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n, Stream stream) noexcept nogil:
@@ -391,6 +424,22 @@ cdef inline void _visit_window(
         else:
             _fetch_items(machine, records, place + _AHEAD, n)
             _update_items(machine, records + place, machine.inverses[records[place].user])
+            place += 1
+
+
+cdef inline void _visit_drawn(const ItemsMachine *machine, Record **drawn, Py_ssize_t n) noexcept nogil:
+    """Update V by each of the records that were drawn."""
+    cdef Py_ssize_t place = 0, ahead = 0, rank = machine.rank
+    while place < n:
+        while ahead < min(n, place + _DRAWN_AHEAD):
+            read_ahead(machine.users + drawn[ahead].user * rank, rank)
+            _fetch_items(machine, drawn[ahead], 0, 1)
+            ahead += 1
+        if place + 1 < n and _share_no_item(drawn[place], drawn[place + 1]):
+            _update_two_records(machine, drawn[place], drawn[place + 1])
+            place += 2
+        else:
+            _update_items(machine, drawn[place], machine.inverses[drawn[place].user])
             place += 1
 
 
