@@ -51,6 +51,7 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "solvers/cofirank",
     "solvers/ease",
     "solvers/frsvm",
+    "solvers/global_ranking",
     "solvers/mprank",
     "solvers/robirank",
     "solvers/sgd",

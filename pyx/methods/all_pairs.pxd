@@ -20,7 +20,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
-from rankbench.kernels.shared.losses cimport SQUARED_HINGE, Loss, Parabola, curvature_of, parabola_of
+from rankbench.kernels.shared.losses cimport MARGINS, SQUARED_HINGE, Loss, Parabola, curvatures_of, parabolas_of
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern
 from rankbench.kernels.shared.sorting cimport argsort
 
@@ -181,53 +181,76 @@ cdef inline double _evaluate_listed(
 
     Slope and degree are half of what the derivatives of the losses add up to.
     """
-    cdef Py_ssize_t i, pair
+    cdef Parabola halves[MARGINS]
+    cdef Py_ssize_t first = 0, count, k
     cdef double loss = 0.0
-    cdef Parabola half
-    cdef int32_t j, k
-    cdef Loss kind = task.loss
-    for i in range(task.n):
-        degree[i] = slope[i] = 0.0
-    for pair in range(task.pairs):
-        j, k = task.better[pair], task.worse[pair]
-        half = _half_parabola(kind, scores[j], scores[k])
-        loss += half.value
-        slope[j] += half.slope
-        slope[k] -= half.slope
-        degree[j] += half.curvature
-        degree[k] += half.curvature
+    cdef const int32_t *better = task.better
+    cdef const int32_t *worse = task.worse
+    for k in range(task.n):
+        degree[k] = slope[k] = 0.0
+    while first < task.pairs:
+        count = _half_parabolas(task, scores, first, halves)
+        for k in range(count):
+            loss += halves[k].value
+            slope[better[first + k]] += halves[k].slope
+            slope[worse[first + k]] -= halves[k].slope
+            degree[better[first + k]] += halves[k].curvature
+            degree[worse[first + k]] += halves[k].curvature
+        first += count
     return loss
 
 
-cdef inline Parabola _half_parabola(Loss loss, double better, double worse) noexcept nogil:
-    """The loss of a pair with half its slope and half its curvature by the margin."""
+cdef inline Py_ssize_t _half_parabolas(
+    const Task *task, const double *scores, Py_ssize_t first, Parabola *out
+) noexcept nogil:
+    """The losses of some pairs with half their slopes and curvatures by the margin; of how many."""
+    cdef double margins[MARGINS]
     cdef double missing
-    cdef Parabola found
-    if loss == SQUARED_HINGE:
-        missing = max(0.0, 1.0 - better + worse)
-        return Parabola(missing * missing, -missing, missing > 0.0)
-    found = parabola_of(loss, better - worse, 1.0, 0.0, True)
-    return Parabola(found.value, 0.5 * found.slope, 0.5 * found.curvature)
+    cdef Py_ssize_t count = min(<Py_ssize_t> MARGINS, task.pairs - first), k
+    cdef const int32_t *better = task.better + first
+    cdef const int32_t *worse = task.worse + first
+    if task.loss == SQUARED_HINGE:
+        for k in range(count):
+            missing = max(0.0, 1.0 - scores[better[k]] + scores[worse[k]])
+            out[k] = Parabola(missing * missing, -missing, missing > 0.0)
+        return count
+    for k in range(count):
+        margins[k] = scores[better[k]] - scores[worse[k]]
+    parabolas_of(task.loss, margins, count, out)
+    for k in range(count):
+        out[k].slope *= 0.5
+        out[k].curvature *= 0.5
+    return count
 
 
 cdef inline void _curve_listed(
     const Task *task, const double *scores, const double *direction, double *out
 ) noexcept nogil:
     """out = H p, summed pair by pair; O(pairs)."""
-    cdef Py_ssize_t i, pair
+    cdef double margins[MARGINS]
+    cdef double curvatures[MARGINS]
+    cdef Py_ssize_t first = 0, count, k
     cdef double change
-    cdef int32_t j, k
+    cdef const int32_t *better = task.better
+    cdef const int32_t *worse = task.worse
     cdef bint hinge = task.loss == SQUARED_HINGE
-    for i in range(task.n):
-        out[i] = 0.0
-    for pair in range(task.pairs):
-        j, k = task.better[pair], task.worse[pair]
-        if hinge:
-            change = direction[j] - direction[k] if 1.0 - scores[j] + scores[k] > 0.0 else 0.0
-        else:
-            change = 0.5 * curvature_of(task.loss, scores[j] - scores[k]) * (direction[j] - direction[k])
-        out[j] += change
-        out[k] -= change
+    for k in range(task.n):
+        out[k] = 0.0
+    while first < task.pairs:
+        count = min(<Py_ssize_t> MARGINS, task.pairs - first)
+        for k in range(count if not hinge else 0):
+            margins[k] = scores[better[first + k]] - scores[worse[first + k]]
+        if not hinge:
+            curvatures_of(task.loss, margins, count, curvatures)
+        for k in range(count):
+            change = direction[better[first + k]] - direction[worse[first + k]]
+            if hinge:
+                change = change if 1.0 - scores[better[first + k]] + scores[worse[first + k]] > 0.0 else 0.0
+            else:
+                change = 0.5 * curvatures[k] * change
+            out[better[first + k]] += change
+            out[worse[first + k]] -= change
+        first += count
 
 
 cdef inline void _arrange(

@@ -4,12 +4,9 @@ from cython.parallel cimport prange
 
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.lanes cimport dot_differences_at
-from rankbench.kernels.shared.losses cimport Loss, known_loss, loss_of
+from rankbench.kernels.shared.losses cimport MARGINS, Loss, known_loss, losses_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows
-
-cdef enum:
-    _SOME = 64  # margins at a time
 
 
 def losses(
@@ -36,15 +33,16 @@ cdef double _user_loss(
     Loss loss, ComparisonRows comparisons, Py_ssize_t user, const double *u, const double *items, Py_ssize_t rank
 ) noexcept nogil:
     """The losses of one user's comparisons, some at a time, summed in their order."""
-    cdef double margins[_SOME]
+    cdef double margins[MARGINS]
     cdef double total = 0.0
     cdef Py_ssize_t first = comparisons.view.indptr[user], end = comparisons.view.indptr[user + 1], count, k
     while first < end:
-        count = min(<Py_ssize_t> _SOME, end - first)
+        count = min(<Py_ssize_t> MARGINS, end - first)
         dot_differences_at(
             u, items, comparisons.view.better + first, comparisons.view.worse + first, count, rank, margins
         )
+        losses_of(loss, margins, count, margins)
         for k in range(count):
-            total += loss_of(loss, margins[k])
+            total += margins[k]
         first += count
     return total

@@ -290,7 +290,7 @@ cdef inline double _pair_by_pair(const Rivals *rivals, double *slope, double *de
             if met < rivals.count and rivals.own[met] == k:
                 met += 1
                 continue
-            pair = parabola_of(rivals.loss, rivals.scores[j] - rivals.scores[k], 1.0, 0.0, True)
+            pair = parabola_of(rivals.loss, rivals.scores[j] - rivals.scores[k], 1.0, 0.0)
             found += pair.value
             slope[j] += pair.slope
             slope[k] -= pair.slope

@@ -8,8 +8,47 @@
 # All kernels take the losses of margins from here. A new loss needs a name in `Loss`, a branch in each function below,
 # and a record in rankbench/methods/losses.py.
 
-from libc.math cimport NAN, exp, fabs, log1p
+from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t
+
+from rankbench.kernels.shared.powers cimport log_of_one_plus, logs_of_one_plus, power
+
+cdef extern from *:
+    """
+    /* e^-|m|, which is zero where |m| is beyond 708. */
+    static inline rankbench_lanes rankbench_decays(rankbench_lanes margins) {
+        const rankbench_lanes away = RANKBENCH_PICK(margins > 0.0, -margins, margins);
+        return RANKBENCH_PICK(away < -708.0, rankbench_all(0.0), rankbench_powers_of(away));
+    }
+
+    static inline double rankbench_decay(double margin) {
+        return rankbench_decays((rankbench_lanes) {margin})[0];
+    }
+
+    static inline void rankbench_all_decays(const double *margins, Py_ssize_t n, double *out) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
+            rankbench_store_some(out + k, rankbench_decays(rankbench_some(margins + k, n - k)), n - k);
+    }
+    /* The derivative of the logistic loss at n margins, with their e^-|m|. */
+    static inline void rankbench_logistic_slopes(
+        const double *margins, const double *decays, Py_ssize_t n, double *out
+    ) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes m = rankbench_some(margins + k, n - k), small = rankbench_some(decays + k, n - k);
+            const rankbench_lanes above = RANKBENCH_PICK(m > 0.0, small, rankbench_all(1.0));
+            rankbench_store_some(out + k, -above / (1.0 + small), n - k);
+        }
+    }
+    """
+    # e^-|m|, for a margin and for n of them: all that the logistic loss needs of it, with its sign
+    double decay "rankbench_decay" (double margin) noexcept nogil
+    void decays "rankbench_all_decays" (const double *margins, Py_ssize_t n, double *out) noexcept nogil
+    void _logistic_slopes "rankbench_logistic_slopes" (
+        const double *margins, const double *decays, Py_ssize_t n, double *out
+    ) noexcept nogil
+
+cpdef enum:
+    MARGINS = 64  # that are looked at together, at most
 
 cpdef enum Loss:
     SQUARED_HINGE
@@ -45,7 +84,7 @@ cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
     if loss == SMOOTH_HINGE:
         return missing - 0.5 if missing > 1.0 else 0.5 * missing * missing
     if loss == LOGISTIC:
-        return log1p(exp(-abs(margin))) + max(0.0, -margin)
+        return log_of_one_plus(decay(margin)) + max(0.0, -margin)
     return NAN  # no loss
 
 
@@ -59,7 +98,7 @@ cdef inline double slope_of(Loss loss, double margin) noexcept nogil:
     if loss == SMOOTH_HINGE:
         return -min(1.0, max(0.0, missing))
     if loss == LOGISTIC:
-        return -1.0 / (1.0 + exp(margin))
+        return -1.0 / (1.0 + power(margin))
     return NAN  # no loss
 
 
@@ -67,8 +106,8 @@ cdef inline Tangent tangent_of(Loss loss, double margin) noexcept nogil:
     """The loss and its derivative, which share the exponential."""
     cdef double slope, small
     if loss == LOGISTIC:
-        small = exp(-abs(margin))
-        return Tangent(log1p(small) + max(0.0, -margin), -(small if margin > 0.0 else 1.0) / (1.0 + small))
+        small = decay(margin)
+        return Tangent(log_of_one_plus(small) + max(0.0, -margin), -(small if margin > 0.0 else 1.0) / (1.0 + small))
     if loss == SQUARED_HINGE:
         slope = -2.0 * max(0.0, 1.0 - margin)
         return Tangent(0.25 * slope * slope, slope)
@@ -76,6 +115,39 @@ cdef inline Tangent tangent_of(Loss loss, double margin) noexcept nogil:
         slope = -min(1.0, max(0.0, 1.0 - margin))
         return Tangent(-slope * (1.0 - margin) - 0.5 * slope * slope, slope)
     return Tangent(loss_of(loss, margin), slope_of(loss, margin))
+
+
+cdef inline void losses_of(Loss loss, const double *margins, Py_ssize_t n, double *values) noexcept nogil:
+    """The losses at n margins, at most MARGINS."""
+    cdef double small[MARGINS]
+    cdef Py_ssize_t k
+    if loss == LOGISTIC:
+        decays(margins, n, small)
+        logs_of_one_plus(small, n, small)
+        for k in range(n):
+            values[k] = small[k] + max(0.0, -margins[k])
+    else:
+        for k in range(n):
+            values[k] = loss_of(loss, margins[k])
+
+
+cdef inline void tangents_of(
+    Loss loss, const double *margins, Py_ssize_t n, double *values, double *slopes
+) noexcept nogil:
+    """The losses at n margins, at most MARGINS, and their derivatives."""
+    cdef double small[MARGINS]
+    cdef Tangent tangent
+    cdef Py_ssize_t k
+    if loss == LOGISTIC:
+        decays(margins, n, small)
+        _logistic_slopes(margins, small, n, slopes)
+        logs_of_one_plus(small, n, values)
+        for k in range(n):
+            values[k] += max(0.0, -margins[k])
+    else:
+        for k in range(n):
+            tangent = tangent_of(loss, margins[k])
+            values[k], slopes[k] = tangent.value, tangent.slope
 
 
 cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
@@ -88,31 +160,18 @@ cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
     if loss == SMOOTH_HINGE:
         return 1.0 if 0.0 < margin < 1.0 else 0.0
     if loss == LOGISTIC:
-        small = exp(-abs(margin))
+        small = decay(margin)
         return small / ((1.0 + small) * (1.0 + small))
     return NAN  # no loss
 
 
-cdef inline Parabola parabola_of(
-    Loss loss, double margin, double wins, double losses, bint with_value
-) noexcept nogil:
-    """w L(m) + l L(-m) for w wins and l losses against the same opponent, with both derivatives by m.
-
-    For the logistic loss L' = -1 / (1 + e^m) and L'' = L'(m) L'(-m), the same for wins and losses: one exponential
-    gives all of them. The value needs a logarithm more, and is 0 unless it is requested.
-    """
-    cdef double small, greater, lesser, won, lost, value = 0.0
+cdef inline Parabola parabola_of(Loss loss, double margin, double wins, double losses) noexcept nogil:
+    """w L(m) + l L(-m) for w wins and l losses against the same opponent, with both derivatives by m."""
+    cdef double small, won, lost
     cdef Tangent of_win, of_loss
     if loss == LOGISTIC:
-        small = exp(-abs(margin))
-        greater = 1.0 / (1.0 + small)
-        lesser = small * greater
-        if with_value:
-            value = (wins + losses) * log1p(small) + (losses if margin > 0.0 else wins) * abs(margin)
-        return Parabola(
-            value, losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
-            (wins + losses) * (lesser * greater),
-        )
+        small = decay(margin)
+        return logistic_parabola(margin, wins, losses, small, log_of_one_plus(small))
     if loss == SQUARED_HINGE:
         won, lost = max(0.0, 1.0 - margin), max(0.0, 1.0 + margin)
         return Parabola(
@@ -124,3 +183,45 @@ cdef inline Parabola parabola_of(
         wins * of_win.value + losses * of_loss.value, wins * of_win.slope - losses * of_loss.slope,
         wins * curvature_of(loss, margin) + losses * curvature_of(loss, -margin),
     )
+
+
+cdef inline Parabola logistic_parabola(
+    double margin, double wins, double losses, double small, double log
+) noexcept nogil:
+    """The same for the logistic loss, with small = e^-|m| and log = ln(1 + small).
+
+    L' = -1 / (1 + e^m) and L'' = L'(m) L'(-m) are the same for wins and losses: one exponential gives all of them.
+    """
+    cdef double greater = 1.0 / (1.0 + small), lesser = small * greater
+    return Parabola(
+        (wins + losses) * log + (losses if margin > 0.0 else wins) * abs(margin),
+        losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
+        (wins + losses) * (lesser * greater),
+    )
+
+
+cdef inline void parabolas_of(Loss loss, const double *margins, Py_ssize_t n, Parabola *out) noexcept nogil:
+    """The losses at n margins, at most MARGINS, with both derivatives."""
+    cdef double small[MARGINS]
+    cdef double logs[MARGINS]
+    cdef Py_ssize_t k
+    if loss == LOGISTIC:
+        decays(margins, n, small)
+        logs_of_one_plus(small, n, logs)
+        for k in range(n):
+            out[k] = logistic_parabola(margins[k], 1.0, 0.0, small[k], logs[k])
+    else:
+        for k in range(n):
+            out[k] = parabola_of(loss, margins[k], 1.0, 0.0)
+
+
+cdef inline void curvatures_of(Loss loss, const double *margins, Py_ssize_t n, double *out) noexcept nogil:
+    """The second derivatives at n margins."""
+    cdef Py_ssize_t k
+    if loss == LOGISTIC:
+        decays(margins, n, out)
+        for k in range(n):
+            out[k] = out[k] / ((1.0 + out[k]) * (1.0 + out[k]))
+    else:
+        for k in range(n):
+            out[k] = curvature_of(loss, margins[k])

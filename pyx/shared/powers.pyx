@@ -1,4 +1,4 @@
-"""Powers of e as kernels compute them, four at a time; powers.pxd has the series."""
+"""Powers of e and logarithms as kernels compute them, several at a time; powers.pxd has the series."""
 
 from rankbench.kernels.shared.checks cimport agree
 
@@ -8,3 +8,10 @@ def exponentials(*, const double[::1] values, double less, double[::1] out):
     agree("out", out.shape[0], values.shape[0])
     if values.shape[0] > 0:
         powers(&values[0], less, values.shape[0], &out[0])
+
+
+def logarithms(*, const double[::1] values, double[::1] out):
+    """Fill `out` with ln(1 + y) of each value y from 0 to 1."""
+    agree("out", out.shape[0], values.shape[0])
+    if values.shape[0] > 0:
+        logs_of_one_plus(&values[0], values.shape[0], &out[0])

@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+MARGINS: int
+
 class Loss(IntEnum):
     SQUARED_HINGE = 0
     HINGE = 1

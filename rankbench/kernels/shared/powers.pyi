@@ -1,5 +1,6 @@
-"""Powers of e as kernels compute them, four at a time; powers.pxd has the series."""
+"""Powers of e and logarithms as kernels compute them, several at a time; powers.pxd has the series."""
 
 from rankbench.core.contract import Floats
 
 def exponentials(*, values: Floats, less: float, out: Floats) -> None: ...
+def logarithms(*, values: Floats, out: Floats) -> None: ...
