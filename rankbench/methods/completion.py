@@ -95,6 +95,11 @@ class LowRankMatrix:
         """How many singular values there are."""
         return len(self.values)
 
+    @cached_property
+    def scaled(self) -> Floats:
+        """The users' singular vectors times their values, whose products with the items' are the entries of X."""
+        return self.users * self.values
+
     def times(self, dense: Floats) -> Floats:
         """X dense."""
         return self.users @ (self.values[:, None] * (self.items.T @ dense))
@@ -105,7 +110,7 @@ class LowRankMatrix:
 
     def at(self, entries: Entries) -> Floats:
         """The entries of X at these places."""
-        return entries.inner_products(padded(self.users * self.values), padded(self.items))
+        return entries.inner_products(padded(self.scaled), padded(self.items))
 
     def factors(self, lam: float) -> Factors:
         """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros.
@@ -120,7 +125,7 @@ class LowRankMatrix:
 
     def inner(self, other: "LowRankMatrix") -> float:
         """The inner product <X, other>, the sum over all entries of their products."""
-        users = (self.users * self.values).T @ (other.users * other.values)
+        users = self.scaled.T @ other.scaled
         return float((users * (self.items.T @ other.items)).sum())
 
 
@@ -164,7 +169,9 @@ def descend(
         # theta_(k+1) = (1 + sqrt(1 + 4 theta_k^2)) / 2 and beta = (theta_k - 1) / theta_(k+1)
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         beta = (momentum - 1) / faster
-        y = now.values + beta * (now.values - before.values)
+        y = now.values - before.values
+        y *= beta
+        y += now.values
         moved = Moved(observed.holding(target.pull(y)), now.matrix, before.matrix, beta)
         matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
         momentum = 1.0 if moved.uphill(matrix) > 0 else faster
