@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated, Literal, get_args
@@ -286,6 +286,9 @@ def _in_file_name(solver: str) -> str:
     return file_part(without_folder(solver))
 
 
+_NAMED = 3  # solvers of the same fate that a line names
+
+
 @dataclass(frozen=True)
 class Skip:
     """A part of an experiment that cannot run here, with the reason and the command that would fix it."""
@@ -305,18 +308,38 @@ class Skip:
     @property
     def text(self) -> str:
         """One line, safe to show: what was skipped, the reason, and the command that would fix it."""
-        return self.text_beside(0)
+        return self.text_beside(0, ())
 
-    def text_beside(self, others: int) -> str:
-        """The same line for this part and so many others that were skipped for the same reason."""
+    @property
+    def complaint(self) -> str:
+        """The reason without the name of the solver, if it begins with it: other solvers may have the same."""
+        return self.reason.removeprefix(self.solver.written) if self.solver else self.reason
+
+    def text_beside(self, others: int, solvers: Sequence[str]) -> str:
+        """The same line for this part and so many others, and for other solvers that were skipped for this reason."""
         parts = " ".join(part.written for part in (self.data, self.split) if part)
         more = f" and {others} more" if others else ""
-        return safe(f"{parts}{more}: {self.reason}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
+        beyond = f" and {len(solvers) - _NAMED} more" if len(solvers) > _NAMED else ""
+        same = f"; the same for {', '.join(solvers[:_NAMED])}{beyond}" if solvers else ""
+        return safe(f"{parts}{more}: {self.reason}{same}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
 
 
 def skip_lines(skips: Iterable[Skip]) -> list[str]:
-    """A line for each reason, safe to show, with the first part that was skipped for it and how many more there are."""
+    """A line for each reason, safe to show, with the first part that was skipped for it and how many more there are.
+
+    Solvers that lack the same on the same parts share a line.
+    """
     found: dict[tuple[str, str], list[Skip]] = {}
     for skip in skips:
         found.setdefault((skip.reason, skip.remedy), []).append(skip)
-    return [members[0].text_beside(len(members) - 1) for members in found.values()]
+    alike: dict[object, list[list[Skip]]] = {}
+    for members in found.values():
+        parts = tuple((skip.data, skip.split) for skip in members)
+        alike.setdefault((parts, members[0].complaint, members[0].remedy), []).append(members)
+    return [_line(*groups) for groups in alike.values()]
+
+
+def _line(first: Sequence[Skip], *others: Sequence[Skip]) -> str:
+    """What was skipped for one reason, and for the same of other solvers."""
+    solvers = [members[0].solver.written for members in others if members[0].solver]
+    return first[0].text_beside(len(first) - 1, solvers)

@@ -296,6 +296,26 @@ def test_parts_that_were_skipped_for_the_same_reason_share_a_line(study):
     assert len(skip_lines([skips[0], replace(skips[1], remedy="pip install it")])) == 2
 
 
+def test_solvers_that_lack_the_same_on_the_same_data_share_a_line(study):
+    entries = study().entries
+    solvers = list({entry.cell.solver.written: entry.cell.solver for entry in entries}.values())[:2]
+    place = entries[0].cell.place
+    for_all = [Skip(place.data, place.split, named, f"{named.written} needs more", "buy it") for named in solvers]
+    (line,) = skip_lines(for_all)
+    assert (
+        line
+        == f"{place.written}: {solvers[0].written} needs more; the same for {solvers[1].written}; to get it: buy it"
+    )
+    assert len(skip_lines([for_all[0], replace(for_all[1], split=None)])) == 2
+    many = [replace(for_all[0], solver=one, reason=f"{one.written} needs more") for one in _named(solvers[0], 5)]
+    assert "; the same for a1, a2, a3 and 1 more; to get it: buy it" in skip_lines(many)[0]
+
+
+def _named(solver, count):
+    """The solver under several names."""
+    return [replace(solver, written=f"a{number}") for number in range(count)]
+
+
 def test_crowded_solvers_are_drawn_by_what_they_learn_from_and_large_families_in_parts(tmp_path):
     (tmp_path / "mine.py").write_text("raise RuntimeError('a report does not run it')\n")
     texts = ("altsvm", "mf", "frsvm", "sgd", "cornac-mf", "ease")
