@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 from time import monotonic
 
 import psutil
@@ -29,6 +30,7 @@ _AT_ONCE = 2  # groups of cheap solvers whose repetitions all come before the so
 _ROWS_A_SECOND = 20_000 / 60  # of a data set, in the time that a comparison takes unless the user says otherwise
 _SHORTEST, _LONGEST = 60.0, 1800.0
 _MOST_JOBS = 8
+_PAUSE = 2.0  # seconds between two verdicts so far, at least
 _AT_THE_END = 4.0  # seconds of a comparison for its last verdict, the model and the report; a tenth of a shorter one
 
 
@@ -80,7 +82,7 @@ def _is_floor(solver: str) -> bool:
 
 
 def compared(session: Session, experiment: Experiment, seconds: float | None, materials: Materials) -> Finished:
-    """Run a comparison part by part within these seconds; the verdict so far is said after each part."""
+    """Run a comparison part by part within these seconds; verdicts so far are said, not more often than `_PAUSE`."""
     deadline = None if seconds is None else monotonic() + seconds - min(seconds / 10, _AT_THE_END)
     timed = replace(session, conditions=replace(session.conditions, deadline=deadline))
     run = timed.prepared(experiment, materials)
@@ -90,14 +92,16 @@ def compared(session: Session, experiment: Experiment, seconds: float | None, ma
 def finished(session: Session, run: Run) -> Finished:
     """Run the parts of a prepared comparison until all are done or its deadline is over."""
     run.open()
-    experiment, said = run.plan.experiment, ""
+    experiment, said, again = run.plan.experiment, "", -inf
     with suppress(TimeIsUp), session.display.progress(experiment.name, len(run.to_run)) as tell:
         for _ in _turns(run, tell, parts(experiment.solvers, experiment.repetitions)):
+            if monotonic() < again:
+                continue
             study = run.study()
-            if (found := answer(study)) != said:  # the same sentence again says nothing new
+            if (found := answer(study)) != said:  # the same again says nothing new
                 done = sum(entry.result is not None for entry in study.entries)
                 session.display.say(f"so far, {done} of {len(study.entries)} trainings: {found}.")
-                said = found
+                said, again = found, monotonic() + _PAUSE
     return Finished(run.study(), _missing(run))
 
 

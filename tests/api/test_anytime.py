@@ -62,7 +62,16 @@ def test_some_of_the_time_is_kept_for_the_report(tmp_path, monkeypatch, seconds,
 
 
 @pytest.mark.slow
-def test_every_part_is_run_and_the_verdict_so_far_is_said_after_each(tmp_path):
+def test_a_verdict_so_far_is_said_only_some_time_after_the_one_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(anytime, "_PAUSE", 1e9)
+    LINES.clear()
+    assert finished(*started(tmp_path)).missing == ""
+    assert [line.partition(":")[0] for line in LINES] == ["so far, 1 of 4 trainings"]
+
+
+@pytest.mark.slow
+def test_every_part_is_run_and_the_verdict_so_far_is_said_after_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(anytime, "_PAUSE", 0.0)
     LINES.clear()
     session, run = started(tmp_path)
     found = finished(session, run)
