@@ -58,6 +58,39 @@ def test_losses_are_those_of_the_formula_and_slopes_those_of_finite_differences(
 
 
 @each_loss
+@pytest.mark.parametrize("n", [63, 64, 65, 150])
+def test_a_user_may_have_any_number_of_comparisons(loss, n):
+    """Margins are looked at 64 at a time."""
+    rng = np.random.default_rng(n)
+    better = rng.integers(8, size=n)
+    all_ = Comparisons.from_triples(np.zeros(n, int), better, (better + rng.integers(1, 8, size=n)) % 8, 1, 8)
+    scores = rng.standard_normal(8)
+    compared = ComparedEntries.of(all_, 1)
+    value, slopes = compared.slopes(loss, scores[compared.entries.items])
+    losses, expected = [], np.zeros(8)
+    for one, other in zip(all_.better, all_.worse, strict=True):
+        alone = ComparedEntries.of(Comparisons.from_triples([0], [one], [other], 1, 8), 1)
+        found, along = alone.slopes(loss, scores[alone.entries.items])
+        losses.append(found)
+        expected[alone.entries.items] += along
+    assert value == pytest.approx(sum(losses), rel=1e-12)
+    np.testing.assert_allclose(slopes, expected[compared.entries.items], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("margin", [1e-9, 3.0, 40.0, 100.0, 700.0])
+def test_the_logistic_loss_has_all_its_digits_far_out(margin):
+    compared = ComparedEntries.of(Comparisons.from_triples([0], [1], [0]), 1)
+    power = np.exp(-np.longdouble(margin))
+    for scores, loss, slope in (
+        ([margin, 0.0], np.log1p(power), -power / (1 + power)),
+        ([0.0, margin], np.log1p(power) + margin, -1 / (1 + power)),
+    ):
+        value, slopes = compared.slopes("logistic", np.array(scores))
+        assert value == pytest.approx(float(loss), rel=1e-15, abs=0.0)
+        assert slopes.tolist() == pytest.approx([float(slope), -float(slope)], rel=1e-15, abs=0.0)
+
+
+@each_loss
 @pytest.mark.parametrize("margin", [-800.0, -1.0, 0.0, 1.0, 800.0])
 def test_no_margin_is_too_great(loss, margin):
     compared = ComparedEntries.of(Comparisons.from_triples([0], [1], [0]), 1)

@@ -288,6 +288,24 @@ def test_margins_are_summed_in_eight_lanes(rank, side):
         assert found == np.float32(max((1 - margin) * (1 / square), 0))
 
 
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 100])
+@pytest.mark.parametrize("half", ["items", "users"])
+def test_a_pass_in_random_order_draws_as_many_comparisons_as_there_are(n, half):
+    """NumPy draws 32-bit integers in the same way, so that afterwards both generators are in the same state."""
+    train = BTL(users=1, items=12, comparisons=n).view(np.random.default_rng(1))
+    records, starts = arranged(train, np.zeros(1, np.int32), np.zeros(12, np.int32), np.zeros((1, 1), np.int32))
+    tasks = kernel.TaskRecords(records=records, starts=starts)
+    vectors = kernel.Vectors(users=np.ones((1, 4)), items=np.ones((12, 4)))
+    rng, other = np.random.default_rng(5), np.random.default_rng(5)
+    more = {} if half == "items" else {"duals": np.zeros(n, np.float32)}
+    drawn = kernel.drawn_items_pass if half == "items" else kernel.drawn_users_pass
+    drawn(box=kernel.Box(ridge=0.5, upper=np.inf), tasks=tasks, vectors=vectors, rng=rng, **more)
+    seen = np.unique(other.integers(0, n, n, dtype=np.uint32)) if n > 1 else [0]
+    assert rng.bit_generator.state == other.bit_generator.state or n == 1
+    duals = records["dual"] if half == "items" else more["duals"]
+    assert set(np.flatnonzero(duals)) <= set(seen) and duals[seen[0]] != 0
+
+
 @pytest.mark.parametrize(("schedule", "threads"), [("tournament", 3), ("atomic", 3), ("random", 1), ("hogwild", 1)])
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_the_items_are_the_sum_of_their_examples_by_their_duals(schedule, threads, rank, train):
