@@ -198,10 +198,29 @@ cdef double _user_slopes(
         tangents_of(loss, margins, count, losses, along)
         for k in range(count):
             total += losses[k]
-            slopes[better[first + k]] += along[k]
-            slopes[worse[first + k]] -= along[k]
+        _add_slopes(better + first, worse + first, count, along, slopes)
         first += count
     return total
+
+
+cdef inline void _add_slopes(
+    const int32_t *better, const int32_t *worse, Py_ssize_t n, const double *along, double *slopes
+) noexcept nogil:
+    """Add the slopes of n comparisons to those of their entries.
+
+    Comparisons of ratings follow each other by the better one, whose sum stays in a register meanwhile.
+    """
+    cdef double own
+    cdef int32_t entry
+    cdef Py_ssize_t k = 0
+    while k < n:
+        entry = better[k]
+        own = slopes[entry]
+        while k < n and better[k] == entry:
+            own += along[k]
+            slopes[worse[k]] -= along[k]
+            k += 1
+        slopes[entry] = own
 
 
 cdef void _row_inner(

@@ -144,6 +144,10 @@ cdef inline void tangents_of(
         logs_of_one_plus(small, n, values)
         for k in range(n):
             values[k] += max(0.0, -margins[k])
+    elif loss == SQUARED_HINGE:
+        for k in range(n):
+            slopes[k] = -((1.0 - margins[k]) + fabs(1.0 - margins[k]))  # without a branch, so several at a time
+            values[k] = 0.25 * slopes[k] * slopes[k]
     else:
         for k in range(n):
             tangent = tangent_of(loss, margins[k])
