@@ -265,14 +265,15 @@ cdef inline void _step(
     cdef const double *v = <const double *> (factors.items + j * factors.row)
     cdef const double *w = <const double *> (factors.items + k * factors.row)
     cdef Difference d = of_long_difference(u, v, w, factors.rank)
-    cdef double g = min(eta * weight / (1.0 + exp2(d.product)), _longest(d, dot(u, u, factors.rank)))
+    cdef double g = eta * weight / (1.0 + exp2(d.product)), change = d.square + 2.0 * dot(u, u, factors.rank)
+    if not (2.0 * fabs(d.product) * g + change) * g < 0.99:  # else it is not too long, and needs no root
+        g = min(g, _longest(d.product, change))
     descend_on(factors, user, j, k, eta, -g)
 
 
-cdef inline double _longest(Difference d, double user) noexcept nogil:
+cdef inline double _longest(double margin, double change) noexcept nogil:
     """The g for which u + g d, v_j + g u and v_k - g u with d = v_j - v_k have a margin that differs by at most 1.
 
-    It differs by g (|d|^2 + 2 |u|^2) + 2 g^2 m, so that g solves 2 |m| g^2 + (|d|^2 + 2 |u|^2) g = 1.
+    It differs by g (|d|^2 + 2 |u|^2) + 2 g^2 m, so that g solves 2 |m| g^2 + change g = 1, change = |d|^2 + 2 |u|^2.
     """
-    cdef double change = d.square + 2.0 * user
-    return 2.0 / (change + sqrt(change * change + 8.0 * fabs(d.product)))
+    return 2.0 / (change + sqrt(change * change + 8.0 * fabs(margin)))
