@@ -140,7 +140,7 @@ def _robirank_descent(share: float, rank: int) -> Ready:
 @case(
     "robirank closed form, rank 10",
     "pair",
-    "two fifths of the time are for logarithms, eight for each wish",
+    "two logarithms for each wish, and a factor for each pair",
     rank=10,
 )
 def _robirank_closed(share: float, rank: int) -> Ready:

@@ -34,9 +34,9 @@ cdef extern from *:
     /* sum_k log2(1 + powers_k scale), as the logarithm of a product: one multiplication per term, and few logarithms.
 
        Four products are computed side by side. A factor is at most 1 + 2^500, and the logarithm of a product is taken
-       once one is above 2^400, so that none gets near 2^1024. */
+       once one is above 2^250, so that none gets near 2^1024, nor does the product of all four at the end. */
     static double rankbench_logistic_sum(const double *powers, Py_ssize_t n, double scale) {
-        const double full = 0x1p400;
+        const double full = 0x1p250;
         const rankbench_products ones = {1.0, 1.0}, limits = {full, full};
         rankbench_products first = ones, second = ones, v, w;
         rankbench_fulls over;
@@ -61,7 +61,7 @@ cdef extern from *:
                 a = 1.0;
             }
         }
-        return total + ((log2(a) + log2(first[1])) + (log2(second[0]) + log2(second[1])));
+        return total + log2((a * first[1]) * (second[0] * second[1]));
     }
     """
     double _logistic_sum "rankbench_logistic_sum" (const double *powers, Py_ssize_t n, double scale) noexcept nogil
