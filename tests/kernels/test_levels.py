@@ -50,7 +50,6 @@ ANYWHERE = (  # solvers whose bits depend neither on BLAS nor on the vectors of 
     "popularity",
     "random",
     "ranksvm-separate",
-    "rankboost",
     "rp3beta",
     "sgd",
     "slim",
