@@ -171,9 +171,7 @@ def test_an_update_changes_its_margin_by_at_most_1(scale, step):
         )
         change = users[0] @ (items[0] - items[1]) - before
         assert abs(change) <= 1 + 1e-9
-        if (
-            step == 1e9 and 0 < before < 20
-        ):  # the step is long enough to reach the bound, and its two parts have the same sign
+        if step == 1e9 and 0 < before < 20:  # it reaches the bound, and its two parts have one sign
             assert change == pytest.approx(1, rel=1e-9)
 
 
