@@ -14,10 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rankbench.arrays.npz import LARGEST, as_kernels_take
+from rankbench.arrays.ordering import order_of
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.core.errors import UserError
+from rankbench.kernels.methods import all_pairs
 from rankbench.kernels.methods import isotonic as kernel
 from rankbench.kernels.methods import partial_order as dag
+from rankbench.kernels.shared.rows import SparseRows
 from rankbench.names import checked_threads
 
 _NO_WEIGHTS = np.empty(0)
@@ -92,15 +95,12 @@ class Blocks:
     def of(cls, indptr: Ints, ratings: Floats) -> "Blocks":
         """The blocks of equal ratings of each user; the user's rows are indptr[user]:indptr[user + 1]."""
         bounds: Int64s = as_kernels_take(indptr, np.int64)
-        users = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        rows = np.lexsort((ratings, users))
-        values = np.asarray(ratings, np.float64)[rows]
-        rises = np.ones(len(rows), np.int64)
-        rises[1:] = (values[1:] != values[:-1]) | (users[1:] != users[:-1])
-        number = np.cumsum(rises)
-        starts = bounds[users]
-        depth = number - number[starts] if len(rows) else number
-        return cls(bounds, (rows - starts).astype(np.int32), depth.astype(np.int32))
+        values = as_kernels_take(ratings, np.float64)
+        rows = SparseRows(indptr=bounds, columns=np.zeros(len(values), np.int32), values=values)
+        depth, _ = all_pairs.rank_values(ratings=rows, threads=1)
+        starts = np.repeat(bounds[:-1], np.diff(bounds))
+        order = order_of(starts + depth, len(values))
+        return cls(bounds, (order - starts).astype(np.int32), depth[order])
 
     def of_user(self, user: int) -> "Blocks":
         """The blocks of one user."""
