@@ -291,7 +291,7 @@ def _costs(table: Sequence[Row]) -> list[Column]:
         (any(row.step for row in table), "seconds per step", lambda row: _rounded(row.step, 3)),
         (any(row.published_step for row in table), "published seconds per step",
          lambda row: _rounded(row.published_step, 2)),
-        (any((row.prepare or 0) >= 0.0005 for row in table), "prepare", lambda row: _rounded(row.prepare, 3)),
+        (any((row.prepare or 0) >= 0.01 for row in table), "prepare", lambda row: _rounded(row.prepare, 3)),
         (any(row.gap is not None for row in table), "relative gap",
          lambda row: "" if row.gap is None else f"{row.gap:.0e}"),
         (True, "peak MB", lambda row: _rounded(row.peak_mb, 0)),
