@@ -121,7 +121,12 @@ def _rankboost(share: float) -> Ready:
     return Ready(call, entries, counts, {}, 4 * entries, DOUBLE * rows)
 
 
-@case("global sweep, logistic", "entry", curved=False)
+@case(
+    "global sweep, logistic",
+    "entry",
+    "the series of a power and of a logarithm wait for each of their terms, and there are two divisions",
+    curved=False,
+)
 @case(
     "global curvature times",
     "entry",

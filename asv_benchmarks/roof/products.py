@@ -109,7 +109,7 @@ def _convex(share: float) -> Ready:
 @case(
     "fm rank 10, objective and gradient",
     "comparison",
-    "TO BE MEASURED",
+    "the series of a power and of a logarithm wait for each of their terms, and slopes are added one by one",
 )
 def _fm(share: float) -> Ready:
     """An evaluation of the objective and its gradient, of users and items only."""
