@@ -286,7 +286,7 @@ def _in_file_name(solver: str) -> str:
     return file_part(without_folder(solver))
 
 
-_NAMED = 3  # solvers of the same fate that a line names
+_WRITTEN = 3  # solvers of the same fate that a line writes out; of more it says how many, and their names
 
 
 @dataclass(frozen=True)
@@ -315,12 +315,14 @@ class Skip:
         """The reason without the name of the solver, if it begins with it: other solvers may have the same."""
         return self.reason.removeprefix(self.solver.written) if self.solver else self.reason
 
-    def text_beside(self, others: int, solvers: Sequence[str]) -> str:
+    def text_beside(self, others: int, solvers: Sequence[Named]) -> str:
         """The same line for this part and so many others, and for other solvers that were skipped for this reason."""
+        names = ", ".join(one.written for one in solvers)
+        if len(solvers) > _WRITTEN:
+            names = f"{len(solvers)} more ({', '.join(dict.fromkeys(one.name for one in solvers))})"
         parts = " ".join(part.written for part in (self.data, self.split) if part)
         more = f" and {others} more" if others else ""
-        beyond = f" and {len(solvers) - _NAMED} more" if len(solvers) > _NAMED else ""
-        same = f"; the same for {', '.join(solvers[:_NAMED])}{beyond}" if solvers else ""
+        same = f"; the same for {names}" if solvers else ""
         return safe(f"{parts}{more}: {self.reason}{same}" + (f"; to get it: {self.remedy}" if self.remedy else ""))
 
 
@@ -341,5 +343,5 @@ def skip_lines(skips: Iterable[Skip]) -> list[str]:
 
 def _line(first: Sequence[Skip], *others: Sequence[Skip]) -> str:
     """What was skipped for one reason, and for the same of other solvers."""
-    solvers = [members[0].solver.written for members in others if members[0].solver]
+    solvers = [members[0].solver for members in others if members[0].solver]
     return first[0].text_beside(len(first) - 1, solvers)
