@@ -14,7 +14,7 @@ from rankbench.solvers.bpr import BPR
 from rankbench.solvers.robirank import wishes_of
 from rankbench.solvers.sgd import SGD
 
-_DRAWN = "kept for comparison: each update takes a record from anywhere, and its vectors come from beyond the caches"
+_DRAWN = "kept for comparison: each update takes a record from anywhere in memory"
 
 
 @case(

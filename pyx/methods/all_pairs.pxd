@@ -227,30 +227,39 @@ cdef inline void _curve_listed(
     const Task *task, const double *scores, const double *direction, double *out
 ) noexcept nogil:
     """out = H p, summed pair by pair; O(pairs)."""
-    cdef double margins[MARGINS]
-    cdef double curvatures[MARGINS]
+    cdef double halves[MARGINS]
     cdef Py_ssize_t first = 0, count, k
     cdef double change
     cdef const int32_t *better = task.better
     cdef const int32_t *worse = task.worse
-    cdef bint hinge = task.loss == SQUARED_HINGE
     for k in range(task.n):
         out[k] = 0.0
     while first < task.pairs:
-        count = min(<Py_ssize_t> MARGINS, task.pairs - first)
-        for k in range(count if not hinge else 0):
-            margins[k] = scores[better[first + k]] - scores[worse[first + k]]
-        if not hinge:
-            curvatures_of(task.loss, margins, count, curvatures)
+        count = _half_curvatures(task, scores, first, halves)
         for k in range(count):
-            change = direction[better[first + k]] - direction[worse[first + k]]
-            if hinge:
-                change = change if 1.0 - scores[better[first + k]] + scores[worse[first + k]] > 0.0 else 0.0
-            else:
-                change = 0.5 * curvatures[k] * change
+            change = halves[k] * (direction[better[first + k]] - direction[worse[first + k]])
             out[better[first + k]] += change
             out[worse[first + k]] -= change
         first += count
+
+
+cdef inline Py_ssize_t _half_curvatures(
+    const Task *task, const double *scores, Py_ssize_t first, double *out
+) noexcept nogil:
+    """Half the curvatures of the losses of some pairs by the margin; of how many."""
+    cdef Py_ssize_t count = min(<Py_ssize_t> MARGINS, task.pairs - first), k
+    cdef const int32_t *better = task.better + first
+    cdef const int32_t *worse = task.worse + first
+    if task.loss == SQUARED_HINGE:
+        for k in range(count):
+            out[k] = 1.0 - scores[better[k]] + scores[worse[k]] > 0.0
+        return count
+    for k in range(count):
+        out[k] = scores[better[k]] - scores[worse[k]]
+    curvatures_of(task.loss, out, count, out)
+    for k in range(count):
+        out[k] *= 0.5
+    return count
 
 
 cdef inline void _arrange(

@@ -29,6 +29,7 @@ cdef extern from *:
         for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
             rankbench_store_some(out + k, rankbench_decays(rankbench_some(margins + k, n - k)), n - k);
     }
+
     /* The derivative of the logistic loss at n margins, with their e^-|m|. */
     static inline void rankbench_logistic_slopes(
         const double *margins, const double *decays, Py_ssize_t n, double *out
@@ -64,10 +65,6 @@ cdef inline int known_loss(Loss loss) except -1:
     return 0
 
 
-cdef struct Tangent:
-    double value
-    double slope
-
 cdef struct Parabola:
     double value
     double slope
@@ -102,21 +99,6 @@ cdef inline double slope_of(Loss loss, double margin) noexcept nogil:
     return NAN  # no loss
 
 
-cdef inline Tangent tangent_of(Loss loss, double margin) noexcept nogil:
-    """The loss and its derivative, which share the exponential."""
-    cdef double slope, small
-    if loss == LOGISTIC:
-        small = decay(margin)
-        return Tangent(log_of_one_plus(small) + max(0.0, -margin), -(small if margin > 0.0 else 1.0) / (1.0 + small))
-    if loss == SQUARED_HINGE:
-        slope = -2.0 * max(0.0, 1.0 - margin)
-        return Tangent(0.25 * slope * slope, slope)
-    if loss == SMOOTH_HINGE:
-        slope = -min(1.0, max(0.0, 1.0 - margin))
-        return Tangent(-slope * (1.0 - margin) - 0.5 * slope * slope, slope)
-    return Tangent(loss_of(loss, margin), slope_of(loss, margin))
-
-
 cdef inline void losses_of(Loss loss, const double *margins, Py_ssize_t n, double *values) noexcept nogil:
     """The losses at n margins, at most MARGINS."""
     cdef double small[MARGINS]
@@ -136,7 +118,6 @@ cdef inline void tangents_of(
 ) noexcept nogil:
     """The losses at n margins, at most MARGINS, and their derivatives."""
     cdef double small[MARGINS]
-    cdef Tangent tangent
     cdef Py_ssize_t k
     if loss == LOGISTIC:
         decays(margins, n, small)
@@ -150,8 +131,7 @@ cdef inline void tangents_of(
             values[k] = 0.25 * slopes[k] * slopes[k]
     else:
         for k in range(n):
-            tangent = tangent_of(loss, margins[k])
-            values[k], slopes[k] = tangent.value, tangent.slope
+            values[k], slopes[k] = loss_of(loss, margins[k]), slope_of(loss, margins[k])
 
 
 cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
@@ -172,7 +152,6 @@ cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
 cdef inline Parabola parabola_of(Loss loss, double margin, double wins, double losses) noexcept nogil:
     """w L(m) + l L(-m) for w wins and l losses against the same opponent, with both derivatives by m."""
     cdef double small, won, lost
-    cdef Tangent of_win, of_loss
     if loss == LOGISTIC:
         small = decay(margin)
         return logistic_parabola(margin, wins, losses, small, log_of_one_plus(small))
@@ -182,9 +161,9 @@ cdef inline Parabola parabola_of(Loss loss, double margin, double wins, double l
             wins * won * won + losses * lost * lost, 2.0 * (losses * lost - wins * won),
             2.0 * ((wins if won > 0.0 else 0.0) + (losses if lost > 0.0 else 0.0)),
         )
-    of_win, of_loss = tangent_of(loss, margin), tangent_of(loss, -margin)
     return Parabola(
-        wins * of_win.value + losses * of_loss.value, wins * of_win.slope - losses * of_loss.slope,
+        wins * loss_of(loss, margin) + losses * loss_of(loss, -margin),
+        wins * slope_of(loss, margin) - losses * slope_of(loss, -margin),
         wins * curvature_of(loss, margin) + losses * curvature_of(loss, -margin),
     )
 
@@ -220,7 +199,7 @@ cdef inline void parabolas_of(Loss loss, const double *margins, Py_ssize_t n, Pa
 
 
 cdef inline void curvatures_of(Loss loss, const double *margins, Py_ssize_t n, double *out) noexcept nogil:
-    """The second derivatives at n margins."""
+    """The second derivatives at n margins; `out` may be `margins` itself."""
     cdef Py_ssize_t k
     if loss == LOGISTIC:
         decays(margins, n, out)

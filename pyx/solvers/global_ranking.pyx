@@ -233,7 +233,7 @@ cdef inline Totals _sweep_row(
         count, elsewhere = min(<Py_ssize_t> MARGINS, end - edge), 0
         for k in range(count):
             margins[k] = scores[item] - scores[rows.opponents[edge + k]]
-            elsewhere += rows.opponents[edge + k] < item
+            elsewhere += rows.opponents[edge + k] < item  # these come first, and count the pair themselves
         if loss == LOGISTIC:
             decays(margins, count, small)
             logs_of_one_plus(small + elsewhere, count - elsewhere, logs + elsewhere)

@@ -92,16 +92,16 @@ def compared(session: Session, experiment: Experiment, seconds: float | None, ma
 def finished(session: Session, run: Run) -> Finished:
     """Run the parts of a prepared comparison until all are done or its deadline is over."""
     run.open()
-    experiment, said, again = run.plan.experiment, "", -inf
+    experiment, said, not_before = run.plan.experiment, "", -inf
     with suppress(TimeIsUp), session.display.progress(experiment.name, len(run.to_run)) as tell:
         for _ in _turns(run, tell, parts(experiment.solvers, experiment.repetitions)):
-            if monotonic() < again:
+            if monotonic() < not_before:
                 continue
             study = run.study()
             if (found := answer(study)) != said:  # the same again says nothing new
                 done = sum(entry.result is not None for entry in study.entries)
                 session.display.say(f"so far, {done} of {len(study.entries)} trainings: {found}.")
-                said, again = found, monotonic() + _PAUSE
+                said, not_before = found, monotonic() + _PAUSE
     return Finished(run.study(), _missing(run))
 
 

@@ -12,6 +12,7 @@ from rankbench.core.errors import UserError, not_stored, unknown
 from rankbench.core.lines import RESULTS
 from rankbench.core.texts import csv_frame, safe
 from rankbench.execution.retraining import best_of
+from rankbench.records.cells import skip_lines
 from rankbench.records.store import ResultsFolder
 from rankbench.records.studies import Entry, Study
 from rankbench.report import rows
@@ -32,7 +33,7 @@ class Outcome:
     def __repr__(self) -> str:
         done = sum(entry.good is not None for entry in self.study.entries)
         about = f"{safe(self.study.name)}: {done} of {len(self.study.entries)} cells ended well"
-        skipped = "".join(f"skipped: {skip.text}\n" for skip in self.study.skips)
+        skipped = "".join(f"skipped: {line}\n" for line in skip_lines(self.study.skips))
         return f"{about}\n{tables.to_markdown(tables.sheet(self.study))}{skipped}"
 
     def _repr_html_(self) -> str:
