@@ -153,8 +153,9 @@ def test_the_best_is_marked_on_each_data_set(study):
     assert found.best == {(0, 2), (1, 4), (3, 2), (2, 4)}
 
 
-def test_a_time_to_prepare_that_rounds_to_nothing_has_no_column(study):
-    assert "prepare" not in sheet(study(changes={0: {"prepare": 0.0004}})).headings
+def test_a_time_to_prepare_below_a_hundredth_of_a_second_has_no_column(study):
+    assert "prepare" not in sheet(study(changes={0: {"prepare": 0.009}})).headings
+    assert "prepare" in sheet(study(changes={0: {"prepare": 0.011}})).headings
 
 
 def test_a_checkpoint_without_a_value_is_left_out_of_its_curve(study):

@@ -302,11 +302,10 @@ def test_solvers_that_lack_the_same_on_the_same_data_share_a_line(study):
     place = entries[0].cell.place
     for_all = [Skip(place.data, place.split, named, f"{named.written} needs more", "buy it") for named in solvers]
     (line,) = skip_lines(for_all)
-    assert (
-        line
-        == f"{place.written}: {solvers[0].written} needs more; the same for {solvers[1].written}; to get it: buy it"
-    )
-    assert len(skip_lines([for_all[0], replace(for_all[1], split=None)])) == 2
+    one, other = (solver.written for solver in solvers)
+    assert line == f"{place.written}: {one} needs more; the same for {other}; to get it: buy it"
+    for other in ({"split": None}, {"remedy": "borrow it"}, {"reason": f"{solvers[1].written} needs less"}):
+        assert len(skip_lines([for_all[0], replace(for_all[1], **other)])) == 2
     many = [replace(for_all[0], solver=one, reason=f"{one.written} needs more") for one in _named(solvers[0], 5)]
     assert f"; the same for 4 more ({solvers[0].name}); to get it: buy it" in skip_lines(many)[0]
 
