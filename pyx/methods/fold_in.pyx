@@ -206,7 +206,7 @@ cdef Memory _lay_out(
     memory.offsets = floats(arena, longest if paired else 0)
     memory.scores = floats(arena, n)
     memory.slope = floats(arena, n)
-    memory.degree = floats(arena, n)
+    memory.degree = floats(arena, n + LANES)
     memory.powers = floats(arena, n if paired else 0)
     memory.moves = floats(arena, n if paired else 0)
     memory.gradient = floats(arena, rank)

@@ -447,9 +447,11 @@ cdef extern from *:
     /* Compilers do not turn these sums over some of the elements into vector instructions by themselves. */
     typedef long long rankbench_flags __attribute__((vector_size(8 * RANKBENCH_WIDTH)));  /* all bits set: true */
 
+    static const long long rankbench_there[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+
     static inline rankbench_beyond rankbench_sum(const double *x, Py_ssize_t n, double limit, int above) {
         const rankbench_lanes limits = limit - (rankbench_lanes) {0};
-        rankbench_four sums = {0};
+        rankbench_four sums = {0}, rest;
         rankbench_flags counts = {0};
         rankbench_beyond found = {0.0, 0};
         Py_ssize_t k, whole = n - n % 4;
@@ -462,13 +464,19 @@ cdef extern from *:
                 counts -= chosen;
             }
         found.total = rankbench_sum_of_four(sums);
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {  /* the rest, which is looked at without a branch */
+            rankbench_lanes v;
+            rankbench_flags there;
+            RANKBENCH_LOAD(v, x + whole + part * RANKBENCH_WIDTH);
+            memcpy(&there, rankbench_there + 4 - (n - whole) + part * RANKBENCH_WIDTH, sizeof there);
+            rankbench_flags chosen = (above ? v > limits : v < limits) & there;
+            rest.part[part] = (rankbench_lanes) ((rankbench_flags) v & chosen);
+            counts -= chosen;
+        }
+        for (k = 0; k < 3; k++)
+            found.total += rest.part[k / RANKBENCH_WIDTH][k % RANKBENCH_WIDTH];
         for (k = 0; k < RANKBENCH_WIDTH; k++)
             found.count += counts[k];
-        for (k = whole; k < n; k++) {
-            int chosen = above ? x[k] > limit : x[k] < limit;
-            found.total += chosen ? x[k] : 0.0;
-            found.count += chosen;
-        }
         return found;
     }
     """
@@ -479,12 +487,15 @@ cdef extern from *:
 
 
 cdef inline Beyond sum_above(const double *x, Py_ssize_t n, double limit) noexcept nogil:
-    """The sum of the x above a limit, and how many they are: whole lanes first, then the remaining terms in order."""
+    """The sum of the x above a limit, and how many they are: whole lanes first, then the remaining terms in order.
+
+    Some numbers after the last one are read too, four at most, which do not count.
+    """
     return _sum(x, n, limit, True)
 
 
 cdef inline Beyond sum_below(const double *x, Py_ssize_t n, double limit) noexcept nogil:
-    """The sum of the x below a limit, and how many they are: whole lanes first, then the remaining terms in order."""
+    """The sum of the x below a limit, and how many they are, as sum_above does."""
     return _sum(x, n, limit, False)
 
 

@@ -185,6 +185,51 @@ def test_users_with_large_blocks_stand_beside_users_with_small_ones_and_none():
         assert Blocks.of(indptr, y).project(x, threads=threads).tobytes() == np.concatenate(alone).tobytes()
 
 
+def strict(sizes, seed, slope):
+    """Users of these sizes with ratings of which no two are equal, and values that ascend by `slope` on average."""
+    rng, indptr = np.random.default_rng(seed), np.concatenate([[0], np.cumsum(sizes)])
+    y = rng.permutation(indptr[-1]).astype(float)
+    x, weights = rng.standard_normal(len(y)), rng.uniform(0.1, 10, len(y))
+    for a, b in pairwise(indptr):
+        x[a:b] += slope * y[a:b].argsort().argsort()
+    return indptr, y, x, weights
+
+
+@pytest.mark.parametrize("slope", [-1.0, 0.9, 1.0, 1.5, 9.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_users_side_by_side_have_the_bits_of_each_alone(slope, weighted):
+    sizes = [40, 40, 40, 40, 0, 1, 30, 2, 70, 1, 1, 1, 1, 35, 20, 1024, 3000, 50, 60]
+    indptr, y, x, masses = strict(sizes, 3, slope)
+    weights = masses if weighted else None
+    alone = [
+        project_blocks(x[a:b], y[a:b], weights=masses[a:b] if weighted else None)
+        for a, b in pairwise(indptr)
+        if b > a
+    ]
+    for threads in (1, 3):
+        found = Blocks.of(indptr, y).project(x, weights=weights, threads=threads)
+        assert found.tobytes() == np.concatenate(alone).tobytes()
+
+
+@pytest.mark.parametrize("n", [1024, 1025, 4096, 4097, 9001])
+@pytest.mark.parametrize("slope", [-1.0, 0.0, 0.99, 1.0, 1.5, 3.0, 9.0])
+def test_long_vectors_agree_with_scipy(n, slope):
+    _, y, x, weights = strict([n], n, slope)
+    for masses in (None, weights):
+        order, expected = y.argsort(), np.empty(n)
+        margins = np.arange(n)
+        known = None if masses is None else masses[order]
+        expected[order] = isotonic_regression(x[order] - margins, weights=known).x + margins
+        np.testing.assert_allclose(project_blocks(x, y, weights=masses), expected, rtol=1e-12, atol=1e-10)
+
+
+def test_rows_that_are_pools_by_themselves_keep_their_bits_in_long_vectors():
+    x = np.random.default_rng(0).standard_normal(5000) + 9.0 * np.arange(5000)
+    x[4000] = x[3999]
+    found = project_total(x)
+    assert np.flatnonzero(found != x).tolist() == [3999, 4000]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
