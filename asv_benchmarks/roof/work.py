@@ -21,7 +21,7 @@ from math import log2
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LINE = re.compile(r"^# Roof of (?P<name>\w+(?: [\w ]+)?), an? [\w ]+: (?P<terms>[^:]+)\.$", re.M)
+LINE = re.compile(r"^# Roof of (?P<name>\w+(?: [\w ]+)?), an? [\w ]+: (?P<terms>[^:]+?)\.$", re.M)
 KINDS = ("bytes", "flops", "blas", "lines", "calls")
 Amounts = Mapping[str, float]  # by kind: of work, or of what a machine can do in a second
 Formulas = Mapping[str, str]  # by kind: of the work per unit, in terms of sizes

@@ -19,7 +19,8 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.normal_equations cimport (
-    BLOCK, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, stride_of,
+    BLOCK, FOUR, SMALL, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, solve_four,
+    stride_of,
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport (
@@ -48,6 +49,22 @@ cdef struct Memory:
     # Scratch memory of one thread.
     Equations system  # of a ridge regression
     double *gathered  # up to BLOCK vectors that are summed into it
+
+cdef struct Systems:
+    # Ridge regressions of one thread that wait for their solution, and whose they are.
+    Py_ssize_t waiting
+    Py_ssize_t rows[FOUR]
+    Equations each[FOUR]
+    double *gathered
+
+cdef struct Regressions:
+    # The ridge regressions of all rows.
+    const SparseView *rows
+    const double *vectors
+    int rank
+    Penalties penalties
+    double *out
+    int32_t *failed  # whether a row's system was not solved in finite numbers
 
 cdef struct Iterate:
     # Conjugate gradients of one thread: how often, and scratch memory of three vectors.
@@ -112,18 +129,22 @@ def ridge(
     agree("rows of out", out.shape[0], rows.view.n)
     agree("columns of vectors", vectors.shape[1], out.shape[1])
     agree("penalties", penalties.each.shape[0], out.shape[1])
-    cdef Py_ssize_t row
+    if rows.view.n == 0:
+        return -1
+    cdef Py_ssize_t first
     cdef int rank = <int> out.shape[1]
     cdef int32_t[::1] failed = np.zeros(rows.view.n, np.int32)
     cdef Arena arena = Arena(NULL, 0)
-    cdef Memory memory = _lay_out(&arena, rank)
+    cdef Systems memory = _lay_out_systems(&arena, rank)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef Penalties own = penalties.view
+    cdef Regressions all_rows = Regressions(
+        &rows.view, first_row(vectors), rank, penalties.view, &out[0, 0], &failed[0]
+    )
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        memory = _lay_out(&arena, rank)
-        for row in prange(rows.view.n, schedule="dynamic", chunksize=16):
-            failed[row] = _ridge_row(&rows.view, row, first_row(vectors), rank, own, memory, &out[row, 0])
+        memory = _lay_out_systems(&arena, rank)
+        for first in prange(0, rows.view.n, 16, schedule="dynamic"):
+            _ridge_rows(&all_rows, first, min(first + 16, rows.view.n), &memory)
     return int(np.flatnonzero(failed)[0]) if np.any(failed) else -1
 
 
@@ -237,40 +258,75 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
     return Memory(room_for(arena, unknowns), floats(arena, BLOCK * stride_of(unknowns)))
 
 
-cdef int _ridge_row(
-    const SparseView *rows, Py_ssize_t row, const double *vectors, int rank, Penalties penalties, Memory memory,
-    double *out,
-) noexcept nogil:
-    """out = (form + sum v v^T + penalties)^-1 sum y v, zero for a row without entries; returns whether that failed."""
-    cdef int64_t begin = rows.indptr[row], n = rows.indptr[row + 1] - begin
+cdef Systems _lay_out_systems(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
+    """Room for systems of so many unknowns, side by side."""
+    cdef Systems found
+    cdef Py_ssize_t k
+    found.waiting = 0
+    for k in range(FOUR):
+        found.each[k] = room_for(arena, unknowns)
+    found.gathered = floats(arena, BLOCK * stride_of(unknowns))
+    return found
+
+
+cdef void _ridge_rows(const Regressions *all_rows, Py_ssize_t first, Py_ssize_t end, Systems *systems) noexcept nogil:
+    """Solve the rows first .. end - 1: out = (form + sum v v^T + penalties)^-1 sum y v, zero for one without entries."""
+    cdef Py_ssize_t row
+    for row in range(first, end):
+        if all_rows.rows.indptr[row + 1] == all_rows.rows.indptr[row]:
+            _set_free(all_rows.out + row * all_rows.rank, all_rows.penalties.each, all_rows.rank)
+        elif _sum_row(all_rows, row, Memory(systems.each[systems.waiting], systems.gathered)):
+            systems.rows[systems.waiting] = row
+            systems.waiting += 1
+            if systems.waiting == FOUR or all_rows.rank > SMALL:
+                _solve_waiting(all_rows, systems)
+        else:
+            all_rows.failed[row] = True
+    _solve_waiting(all_rows, systems)
+
+
+cdef void _solve_waiting(const Regressions *all_rows, Systems *systems) noexcept nogil:
+    """Solve the systems that wait, and write their solutions if these are finite."""
+    cdef Py_ssize_t k, a
+    cdef int failed = 0
+    cdef double *out
+    if systems.waiting == FOUR:
+        failed = solve_four(systems.each)
+    else:
+        for k in range(systems.waiting):
+            failed |= solve_equations(&systems.each[k]) << k
+    for k in range(systems.waiting):
+        out = all_rows.out + systems.rows[k] * all_rows.rank
+        for a in range(all_rows.rank):
+            failed |= (not isfinite(systems.each[k].right[a])) << k
+            out[a] = systems.each[k].right[a]
+        all_rows.failed[systems.rows[k]] = failed >> k & 1
+    systems.waiting = 0
+
+
+cdef bint _sum_row(const Regressions *all_rows, Py_ssize_t row, Memory memory) noexcept nogil:
+    """Sum a row's system; whether its diagonal is finite."""
+    cdef int64_t begin = all_rows.rows.indptr[row], n = all_rows.rows.indptr[row + 1] - begin
+    cdef Py_ssize_t a, b, rank = all_rows.rank
     cdef Equations *system = &memory.system
+    cdef const Penalties *penalties = &all_rows.penalties
     cdef double scale = pow(<double> n + penalties.more, penalties.power)
     cdef double *diagonal
-    cdef Py_ssize_t a, b
-    if n == 0:
-        _set_free(out, penalties.each, rank)
-        return 0
     clear(system, rank)
     if penalties.form != NULL:
         for a in range(rank):
             for b in range(rank):
                 system.matrix[a * system.stride + b] = penalties.form[a * rank + b]
-    _add_entries(Entries(rows.columns + begin, rows.values + begin, n), vectors, rank, memory)
+    _add_entries(Entries(all_rows.rows.columns + begin, all_rows.rows.values + begin, n), all_rows.vectors, rank, memory)
     for a in range(rank):
         diagonal = system.matrix + a * system.stride + a
         if isinf(penalties.each[a]):
-            _hold(system, a, out[a])
+            _hold(system, a, all_rows.out[row * rank + a])
         else:
             diagonal[0] += scale * penalties.each[a]
         if not isfinite(diagonal[0]):
-            return 1
-    if solve_equations(system):
-        return 1
-    for a in range(rank):
-        out[a] = system.right[a]
-        if not isfinite(out[a]):
-            return 1
-    return 0
+            return False
+    return True
 
 
 cdef inline void _set_free(double *out, const double *penalties, Py_ssize_t rank) noexcept nogil:

@@ -16,6 +16,9 @@ cdef extern from *:
     """
     #include <math.h>
     #include <string.h>
+    #ifdef __SSE2__
+    #include <immintrin.h>
+    #endif
 
     typedef struct {
         double *matrix;     /* width rows: the upper triangle of a symmetric matrix, then its factor */
@@ -38,57 +41,70 @@ cdef extern from *:
     /* Adds the vectors' products with themselves to four rows and to as many columns as one or `two` times the lanes,
        or with `less` takes them off; where the diagonal is among them, also values times vectors on the right side. */
     static inline __attribute__((always_inline)) void rankbench_tile(
-        const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, Py_ssize_t column, int two, int less
+        const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, Py_ssize_t column, int two, int four,
+        int less
     ) {
         double *first = to->matrix + row * to->stride + column, *second = first + to->stride;
         double *third = second + to->stride, *fourth = third + to->stride, *right = to->right + row;
         const double *v = vectors.first;
-        const int diagonal = row == column;
-        rankbench_lanes a, b, c, d, e = {0}, f = {0}, g = {0}, h = {0}, r = {0}, s = {0}, near, far;
+        const int diagonal = row == column, both = diagonal && RANKBENCH_WIDTH == 2; /* the right side of four rows */
+        rankbench_lanes a, b, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0}, r = {0}, s = {0}, near, far;
         RANKBENCH_LOAD(a, first);
         RANKBENCH_LOAD(b, second);
-        RANKBENCH_LOAD(c, third);
-        RANKBENCH_LOAD(d, fourth);
+        if (four) {
+            RANKBENCH_LOAD(c, third);
+            RANKBENCH_LOAD(d, fourth);
+        }
         if (diagonal)
             RANKBENCH_LOAD(r, right);
         if (two) {
             RANKBENCH_LOAD(e, first + RANKBENCH_WIDTH);
             RANKBENCH_LOAD(f, second + RANKBENCH_WIDTH);
-            RANKBENCH_LOAD(g, third + RANKBENCH_WIDTH);
-            RANKBENCH_LOAD(h, fourth + RANKBENCH_WIDTH);
-            if (diagonal)
+            if (four) {
+                RANKBENCH_LOAD(g, third + RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(h, fourth + RANKBENCH_WIDTH);
+            }
+            if (both)
                 RANKBENCH_LOAD(s, right + RANKBENCH_WIDTH);
         }
         for (Py_ssize_t i = 0; i < vectors.n; i++, v += to->stride) {
             RANKBENCH_LOAD(near, v + column);
             RANKBENCH_ADD(a, v[row] * near);
             RANKBENCH_ADD(b, v[row + 1] * near);
-            RANKBENCH_ADD(c, v[row + 2] * near);
-            RANKBENCH_ADD(d, v[row + 3] * near);
+            if (four) {
+                RANKBENCH_ADD(c, v[row + 2] * near);
+                RANKBENCH_ADD(d, v[row + 3] * near);
+            }
             if (diagonal)
                 RANKBENCH_ADD(r, vectors.values[i] * near);
             if (two) {
                 RANKBENCH_LOAD(far, v + column + RANKBENCH_WIDTH);
                 RANKBENCH_ADD(e, v[row] * far);
                 RANKBENCH_ADD(f, v[row + 1] * far);
-                RANKBENCH_ADD(g, v[row + 2] * far);
-                RANKBENCH_ADD(h, v[row + 3] * far);
-                if (diagonal)
+                if (four) {
+                    RANKBENCH_ADD(g, v[row + 2] * far);
+                    RANKBENCH_ADD(h, v[row + 3] * far);
+                }
+                if (both)
                     RANKBENCH_ADD(s, vectors.values[i] * far);
             }
         }
         RANKBENCH_STORE(first, a);
         RANKBENCH_STORE(second, b);
-        RANKBENCH_STORE(third, c);
-        RANKBENCH_STORE(fourth, d);
+        if (four) {
+            RANKBENCH_STORE(third, c);
+            RANKBENCH_STORE(fourth, d);
+        }
         if (diagonal)
             RANKBENCH_STORE(right, r);
         if (two) {
             RANKBENCH_STORE(first + RANKBENCH_WIDTH, e);
             RANKBENCH_STORE(second + RANKBENCH_WIDTH, f);
-            RANKBENCH_STORE(third + RANKBENCH_WIDTH, g);
-            RANKBENCH_STORE(fourth + RANKBENCH_WIDTH, h);
-            if (diagonal)
+            if (four) {
+                RANKBENCH_STORE(third + RANKBENCH_WIDTH, g);
+                RANKBENCH_STORE(fourth + RANKBENCH_WIDTH, h);
+            }
+            if (both)
                 RANKBENCH_STORE(right + RANKBENCH_WIDTH, s);
         }
     }
@@ -97,12 +113,18 @@ cdef extern from *:
     static inline __attribute__((always_inline)) void rankbench_band(
         const rankbench_equations *to, rankbench_vectors vectors, Py_ssize_t row, int less
     ) {
-        Py_ssize_t column = row + 4;
-        rankbench_tile(to, vectors, row, row, RANKBENCH_WIDTH == 2, less);
-        for (; column + 2 * RANKBENCH_WIDTH <= to->width; column += 2 * RANKBENCH_WIDTH)
-            rankbench_tile(to, vectors, row, column, 1, less);
-        if (column < to->width)
-            rankbench_tile(to, vectors, row, column, 0, less);
+        Py_ssize_t column = row + RANKBENCH_WIDTH;
+        if (row + 2 >= to->unknowns) {
+            rankbench_tile(to, vectors, row, row, RANKBENCH_WIDTH == 2, 0, less);
+            return;
+        }
+        if ((to->width - row) % (2 * RANKBENCH_WIDTH) == 0) {
+            rankbench_tile(to, vectors, row, row, 1, 1, less);
+            column += RANKBENCH_WIDTH;
+        } else
+            rankbench_tile(to, vectors, row, row, 0, 1, less);
+        for (; column < to->width; column += 2 * RANKBENCH_WIDTH)
+            rankbench_tile(to, vectors, row, column, 1, 1, less);
     }
 
     /* The numbers, and zeros up to whole lanes. */
@@ -174,7 +196,94 @@ cdef extern from *:
         }
         return 0;
     }
+
+    #define RANKBENCH_FOUR 4   /* systems that are solved side by side, each in a lane of its own */
+    #define RANKBENCH_SMALL 24 /* unknowns of which four systems stay in the caches nearest to the processor */
+
+    static inline rankbench_lanes rankbench_roots(rankbench_lanes numbers) {
+    #ifdef __AVX__
+        return _mm256_sqrt_pd(numbers);
+    #elif defined(__SSE2__)
+        return _mm_sqrt_pd(numbers);
+    #else
+        for (int k = 0; k < RANKBENCH_WIDTH; k++)
+            numbers[k] = sqrt(numbers[k]);
+        return numbers;
+    #endif
+    }
+
+    typedef rankbench_lanes rankbench_numbers[RANKBENCH_SMALL][RANKBENCH_SMALL + 1]; /* of some systems, one a lane */
+
+    /* Takes the products of the factors' rows above off some numbers of a row. */
+    static inline __attribute__((always_inline)) void rankbench_take_off(
+        rankbench_numbers numbers, Py_ssize_t row, Py_ssize_t column, int columns
+    ) {
+        rankbench_lanes left[4];
+        int k;
+        for (k = 0; k < columns; k++)
+            left[k] = numbers[row][column + k];
+        for (Py_ssize_t above = 0; above < row; above++) {
+            const rankbench_lanes factor = numbers[above][row];
+            for (k = 0; k < columns; k++)
+                left[k] -= factor * numbers[above][column + k];
+        }
+        for (k = 0; k < columns; k++)
+            numbers[row][column + k] = left[k];
+    }
+
+    /* Makes a row of the factors of some systems, from its diagonal on, and of their right sides. */
+    static inline void rankbench_factor_row(rankbench_numbers numbers, Py_ssize_t row, Py_ssize_t unknowns) {
+        rankbench_lanes *own = numbers[row];
+        Py_ssize_t column = row;
+        for (; column + 3 <= unknowns; column += 4)
+            rankbench_take_off(numbers, row, column, 4);
+        for (; column <= unknowns; column++)
+            rankbench_take_off(numbers, row, column, 1);
+        own[row] = 1.0 / rankbench_roots(own[row]);
+        for (column = row + 1; column <= unknowns; column++)
+            own[column] *= own[row];
+    }
+
+    /* Solves small systems of as many unknowns, one in each lane, with the bits of each alone; which of them failed. */
+    static inline int rankbench_solve_lanes(const rankbench_equations *of) {
+        rankbench_numbers numbers;
+        rankbench_lanes found, checked = {0};  /* NaN where a pivot is not above zero: its scale is infinite or NaN */
+        const Py_ssize_t unknowns = of->unknowns, stride = of->stride;
+        int k, which = 0;
+        for (Py_ssize_t row = 0; row < unknowns; row++) {
+            for (Py_ssize_t column = row; column < unknowns; column++)
+                for (k = 0; k < RANKBENCH_WIDTH; k++)
+                    numbers[row][column][k] = of[k].matrix[row * stride + column];
+            for (k = 0; k < RANKBENCH_WIDTH; k++)
+                numbers[row][unknowns][k] = of[k].right[row];
+        }
+        for (Py_ssize_t row = 0; row < unknowns; row++) {
+            rankbench_factor_row(numbers, row, unknowns);
+            checked += 0.0 * numbers[row][row];
+        }
+        for (Py_ssize_t row = unknowns - 1; row >= 0; row--) {
+            found = numbers[row][unknowns] * numbers[row][row];
+            for (Py_ssize_t above = 0; above < row; above++)
+                numbers[above][unknowns] -= numbers[above][row] * found;
+            for (k = 0; k < RANKBENCH_WIDTH; k++)
+                of[k].right[row] = found[k];
+        }
+        for (k = 0; k < RANKBENCH_WIDTH; k++)
+            which |= (checked[k] != checked[k]) << k;
+        return which;
+    }
+
+    static int rankbench_solve_four(const rankbench_equations *of) {
+        int failed = 0;
+        for (int k = 0; k < RANKBENCH_FOUR; k += RANKBENCH_WIDTH)
+            failed |= rankbench_solve_lanes(of + k) << k;
+        return failed;
+    }
     """
+    cdef enum:
+        FOUR "RANKBENCH_FOUR"
+        SMALL "RANKBENCH_SMALL"
+
     ctypedef struct Equations "rankbench_equations":
         double *matrix
         double *right
@@ -190,6 +299,7 @@ cdef extern from *:
     void fill "rankbench_fill" (const double *numbers, Py_ssize_t n, double *out) noexcept nogil
     void add_products "rankbench_add_products" (const Equations *to, Vectors vectors) noexcept nogil
     int solve_equations "rankbench_solve_equations" (const Equations *of) noexcept nogil
+    int solve_four "rankbench_solve_four" (const Equations *of) noexcept nogil
 
 
 cdef inline Py_ssize_t whole_lanes(Py_ssize_t unknowns) noexcept nogil:

@@ -211,6 +211,21 @@ def test_users_side_by_side_have_the_bits_of_each_alone(slope, weighted):
         assert found.tobytes() == np.concatenate(alone).tobytes()
 
 
+def test_each_users_way_is_the_projection_minus_x():
+    indptr, y, x, _ = strict([40, 0, 30, 50, 1, 20, 60, 45, 10], 8, 1.0)
+    blocks = Blocks.of(indptr, y)
+    assert blocks.way(x, threads=2).tobytes() == (blocks.project(x) - x).tobytes()
+
+
+@pytest.mark.parametrize("n", [3, 30])
+def test_equal_means_stay_apart(n):
+    """Pooled, three times 0.1 would be 0.30000000000000004 / 3."""
+    indptr, y = np.arange(6) * n, np.tile(np.arange(n, dtype=float), 5)
+    for users in (1, 5):
+        x = np.full(users * n, 0.1)
+        assert Blocks.of(indptr[: users + 1], y[: len(x)]).project(x, 1e-300).tolist() == x.tolist()
+
+
 @pytest.mark.parametrize("n", [1024, 1025, 4096, 4097, 9001])
 @pytest.mark.parametrize("slope", [-1.0, 0.0, 0.99, 1.0, 1.5, 3.0, 9.0])
 def test_long_vectors_agree_with_scipy(n, slope):
