@@ -152,7 +152,7 @@ def evaluate_all(
     where sorting by score begins.
     """
     threads = team(threads)
-    cdef Py_ssize_t number, i, n = scores.shape[0]
+    cdef Py_ssize_t number, n = scores.shape[0]
     agree("scores", n, tasks.rows.columns.shape[0])
     agree("rows of windows", windows.shape[0], 3)
     agree("columns of windows", windows.shape[1], n)
@@ -170,8 +170,6 @@ def evaluate_all(
         memory = lay_out_pairs(&arena, &tasks.view)
         for number in prange(tasks.view.n, schedule="dynamic", chunksize=16):
             losses[number] = _evaluate_task(&tasks.view, number, &found, &memory)
-        for i in prange(n, schedule="static"):
-            slope[i] *= 2.0
 
 
 def curve_all(
@@ -186,7 +184,7 @@ def curve_all(
 ):
     """Fill `out` with the Hessian at the scores that were evaluated last with these windows, times a direction."""
     threads = team(threads)
-    cdef Py_ssize_t number, i, n = scores.shape[0]
+    cdef Py_ssize_t number, n = scores.shape[0]
     agree("scores", n, tasks.rows.columns.shape[0])
     agree("rows of windows", windows.shape[0], 3)
     agree("columns of windows", windows.shape[1], n)
@@ -204,8 +202,6 @@ def curve_all(
         memory = lay_out_pairs(&arena, &tasks.view)
         for number in prange(tasks.view.n, schedule="dynamic", chunksize=16):
             _curve_task(&tasks.view, number, &found, &direction[0], &out[0], &memory)
-        for i in prange(n, schedule="static"):
-            out[i] *= 2.0
 
 
 cdef inline Windows _windows_from(const Found *found, int64_t first) noexcept nogil:
@@ -219,22 +215,30 @@ cdef double _evaluate_task(
     """One task's loss; its part of what is found is written."""
     cdef Task task = task_of(tasks, number)
     cdef int64_t first = tasks.indptr[number]
-    return evaluate(
-        &task, found.scores + first, _windows_from(found, first), found.degree + first, found.slope + first, memory
+    cdef double *slope = found.slope + first
+    cdef Py_ssize_t i
+    cdef double loss = evaluate(
+        &task, found.scores + first, _windows_from(found, first), found.degree + first, slope, memory
     )
+    for i in range(task.n):
+        slope[i] *= 2.0
+    return loss
 
 
 cdef void _curve_task(
     const TaskPairsView *tasks, Py_ssize_t number, const Found *found, const double *direction, double *out,
     PairMemory *memory,
 ) noexcept nogil:
-    """One task's part of the product of half the Hessian with a direction."""
+    """One task's part of the product of the Hessian with a direction."""
     cdef Task task = task_of(tasks, number)
     cdef int64_t first = tasks.indptr[number]
+    cdef Py_ssize_t i
     curve(
         &task, found.scores + first, _windows_from(found, first), found.degree + first, direction + first,
         out + first, memory,
     )
+    for i in range(task.n):
+        out[first + i] *= 2.0
 
 
 cdef Ranking _lay_out_ranking(Arena *arena, Py_ssize_t longest) noexcept nogil:

@@ -291,7 +291,7 @@ cdef void _solve_waiting(const Regressions *all_rows, Systems *systems) noexcept
     cdef int failed = 0
     cdef double *out
     if systems.waiting == FOUR:
-        failed = solve_four(systems.each)
+        solve_four(systems.each)
     else:
         for k in range(systems.waiting):
             failed |= solve_equations(&systems.each[k]) << k

@@ -244,12 +244,12 @@ cdef extern from *:
             own[column] *= own[row];
     }
 
-    /* Solves small systems of as many unknowns, one in each lane, with the bits of each alone; which of them failed. */
-    static inline int rankbench_solve_lanes(const rankbench_equations *of) {
+    /* Solves small systems of as many unknowns, one in each lane. */
+    static inline void rankbench_solve_lanes(const rankbench_equations *of) {
         rankbench_numbers numbers;
-        rankbench_lanes found, checked = {0};  /* NaN where a pivot is not above zero: its scale is infinite or NaN */
+        rankbench_lanes found;
         const Py_ssize_t unknowns = of->unknowns, stride = of->stride;
-        int k, which = 0;
+        int k;
         for (Py_ssize_t row = 0; row < unknowns; row++) {
             for (Py_ssize_t column = row; column < unknowns; column++)
                 for (k = 0; k < RANKBENCH_WIDTH; k++)
@@ -257,10 +257,8 @@ cdef extern from *:
             for (k = 0; k < RANKBENCH_WIDTH; k++)
                 numbers[row][unknowns][k] = of[k].right[row];
         }
-        for (Py_ssize_t row = 0; row < unknowns; row++) {
+        for (Py_ssize_t row = 0; row < unknowns; row++)
             rankbench_factor_row(numbers, row, unknowns);
-            checked += 0.0 * numbers[row][row];
-        }
         for (Py_ssize_t row = unknowns - 1; row >= 0; row--) {
             found = numbers[row][unknowns] * numbers[row][row];
             for (Py_ssize_t above = 0; above < row; above++)
@@ -268,16 +266,13 @@ cdef extern from *:
             for (k = 0; k < RANKBENCH_WIDTH; k++)
                 of[k].right[row] = found[k];
         }
-        for (k = 0; k < RANKBENCH_WIDTH; k++)
-            which |= (checked[k] != checked[k]) << k;
-        return which;
     }
 
-    static int rankbench_solve_four(const rankbench_equations *of) {
-        int failed = 0;
+    /* Solves four small systems of as many unknowns with the bits that each has alone. Where a pivot is not above zero,
+       its root is zero or NaN, and the solution is not finite. */
+    static void rankbench_solve_four(const rankbench_equations *of) {
         for (int k = 0; k < RANKBENCH_FOUR; k += RANKBENCH_WIDTH)
-            failed |= rankbench_solve_lanes(of + k) << k;
-        return failed;
+            rankbench_solve_lanes(of + k);
     }
     """
     cdef enum:
@@ -299,7 +294,7 @@ cdef extern from *:
     void fill "rankbench_fill" (const double *numbers, Py_ssize_t n, double *out) noexcept nogil
     void add_products "rankbench_add_products" (const Equations *to, Vectors vectors) noexcept nogil
     int solve_equations "rankbench_solve_equations" (const Equations *of) noexcept nogil
-    int solve_four "rankbench_solve_four" (const Equations *of) noexcept nogil
+    void solve_four "rankbench_solve_four" (const Equations *of) noexcept nogil
 
 
 cdef inline Py_ssize_t whole_lanes(Py_ssize_t unknowns) noexcept nogil:
