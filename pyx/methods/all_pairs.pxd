@@ -27,18 +27,61 @@ from rankbench.kernels.shared.sorting cimport argsort
 cdef enum:
     _FEW = 16  # up to so many levels the table is faster than the tree, however long the task
     _SOME = 64  # up to so many it is, while the table stays in cache
-    _FIVE_LEVELS = 6  # the stride for five levels, which ratings have most often
     _CACHED = 1 << 15  # doubles of a table that does
 
 cdef extern from *:
     """
+    #include <string.h>
+
     /* from place 63 - y on: 1 for the levels up to y, 0 for those above */
     static const double rankbench_steps[130] = {
         1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,
         1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
     };
+
+    typedef double rankbench_two_sums __attribute__((vector_size(16)));
+
+    /* Fills the table as _fill does. As the stride is a constant, the sums stay in registers. */
+    static inline __attribute__((always_inline)) void rankbench_fill_at(
+        const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table,
+        const Py_ssize_t stride
+    ) {
+        rankbench_two_sums sums[6] = {{0}}, steps;
+        Py_ssize_t rank, y;
+        double value = 1.0;
+        memset(table, 0, stride * sizeof *table);
+        for (rank = 0; rank < n; rank++) {
+            const double *step = rankbench_steps + 63 - level[order[rank]];
+            if (p)
+                value = p[order[rank]];
+            table += stride;
+            for (y = 0; y < stride / 2; y++) {
+                memcpy(&steps, step + 2 * y, sizeof steps);
+                sums[y] += value * steps;
+                memcpy(table + 2 * y, &sums[y], sizeof sums[y]);
+            }
+        }
+    }
+
+    /* The same if there are ten levels at most; whether that is so. */
+    static inline int rankbench_fill_few(
+        const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table, Py_ssize_t stride
+    ) {
+    #define RANKBENCH_CASE(stride) case stride: rankbench_fill_at(order, level, p, n, table, stride); return 1
+        switch (stride) {
+            RANKBENCH_CASE(4);
+            RANKBENCH_CASE(6);
+            RANKBENCH_CASE(8);
+            RANKBENCH_CASE(10);
+            RANKBENCH_CASE(12);
+        }
+        return 0;
+    }
     """
     const double *_steps "rankbench_steps"
+    bint _fill_few "rankbench_fill_few" (
+        const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table, Py_ssize_t stride
+    ) noexcept nogil
 
 cdef struct Task:
     Py_ssize_t n  # items
@@ -323,9 +366,7 @@ cdef inline Py_ssize_t _window_sums(
     if not _by_table(task.n, task.levels):
         _sums_by_tree(task, windows, p, memory.above, memory.below, memory.sums)
         return 0
-    if stride == _FIVE_LEVELS:
-        _fill(task, windows, p, memory.sums, _FIVE_LEVELS)
-    else:
+    if not _fill_few(windows.order, task.level, p, task.n, memory.sums, stride):
         _fill(task, windows, p, memory.sums, stride)
     return stride
 
@@ -366,12 +407,9 @@ cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
 
 
 cdef inline void _fill(
-    const Task *task, Windows windows, const double *p, double *table, const Py_ssize_t stride
+    const Task *task, Windows windows, const double *p, double *table, Py_ssize_t stride
 ) noexcept nogil:
-    """Fill in the table: table[rank, y] = sum of p over the items before that rank of level at least y.
-
-    A constant stride keeps the sums in registers.
-    """
+    """Fill in the table: table[rank, y] = sum of p, or of ones, over the items before that rank of level at least y."""
     cdef Py_ssize_t rank, item, y
     cdef double value = 1.0
     cdef double sums[_SOME + 2]
