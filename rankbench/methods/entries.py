@@ -83,7 +83,7 @@ class Sparse:
     def columns(self) -> SparseRows:
         """The rows of its transpose."""
         index = self.entries.by_item
-        return SparseRows(indptr=index.indptr, columns=index.users, values=self.values[index.rows])
+        return SparseRows(indptr=index.indptr, columns=index.users, values=index.arranged(self.values))
 
     def times(self, dense: Floats) -> Floats:
         """S times a matrix with a row for each item."""
