@@ -20,7 +20,9 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
-from rankbench.kernels.shared.losses cimport MARGINS, SQUARED_HINGE, Loss, Parabola, curvatures_of, parabolas_of
+from rankbench.kernels.shared.losses cimport (
+    MARGINS, NEVER, ONCE, SQUARED_HINGE, Loss, Outcomes, Parabolas, curvatures_of, parabolas_of,
+)
 from rankbench.kernels.shared.rows cimport ComparisonRows, Pattern
 from rankbench.kernels.shared.sorting cimport argsort
 
@@ -224,7 +226,7 @@ cdef inline double _evaluate_listed(
 
     Slope and degree are half of what the derivatives of the losses add up to.
     """
-    cdef Parabola halves[MARGINS]
+    cdef Parabolas halves
     cdef Py_ssize_t first = 0, count, k
     cdef double loss = 0.0
     cdef const int32_t *better = task.better
@@ -232,19 +234,19 @@ cdef inline double _evaluate_listed(
     for k in range(task.n):
         degree[k] = slope[k] = 0.0
     while first < task.pairs:
-        count = _half_parabolas(task, scores, first, halves)
+        count = _half_parabolas(task, scores, first, &halves)
         for k in range(count):
-            loss += halves[k].value
-            slope[better[first + k]] += halves[k].slope
-            slope[worse[first + k]] -= halves[k].slope
-            degree[better[first + k]] += halves[k].curvature
-            degree[worse[first + k]] += halves[k].curvature
+            loss += halves.values[k]
+            slope[better[first + k]] += halves.slopes[k]
+            slope[worse[first + k]] -= halves.slopes[k]
+            degree[better[first + k]] += halves.curvatures[k]
+            degree[worse[first + k]] += halves.curvatures[k]
         first += count
     return loss
 
 
 cdef inline Py_ssize_t _half_parabolas(
-    const Task *task, const double *scores, Py_ssize_t first, Parabola *out
+    const Task *task, const double *scores, Py_ssize_t first, Parabolas *out
 ) noexcept nogil:
     """The losses of some pairs with half their slopes and curvatures by the margin; of how many."""
     cdef double margins[MARGINS]
@@ -255,14 +257,14 @@ cdef inline Py_ssize_t _half_parabolas(
     if task.loss == SQUARED_HINGE:
         for k in range(count):
             missing = max(0.0, 1.0 - scores[better[k]] + scores[worse[k]])
-            out[k] = Parabola(missing * missing, -missing, missing > 0.0)
+            out.values[k], out.slopes[k], out.curvatures[k] = missing * missing, -missing, missing > 0.0
         return count
     for k in range(count):
         margins[k] = scores[better[k]] - scores[worse[k]]
-    parabolas_of(task.loss, margins, count, out)
+    parabolas_of(task.loss, Outcomes(&margins[0], ONCE, NEVER), count, 0, out)
     for k in range(count):
-        out[k].slope *= 0.5
-        out[k].curvature *= 0.5
+        out.slopes[k] *= 0.5
+        out.curvatures[k] *= 0.5
     return count
 
 

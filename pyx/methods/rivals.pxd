@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, floats
 from rankbench.kernels.shared.lanes cimport dot_any, total
-from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, Parabola, parabola_of
+from rankbench.kernels.shared.losses cimport LOGISTIC, MARGINS, NEVER, ONCE, Loss, Outcomes, Parabolas, parabolas_of
 from rankbench.kernels.shared.powers cimport powers
 
 cdef enum:
@@ -280,20 +280,28 @@ cdef inline void _next(Nodes *nodes, Py_ssize_t n) noexcept nogil:
 
 cdef inline double _pair_by_pair(const Rivals *rivals, double *slope, double *degree) noexcept nogil:
     """Any loss."""
-    cdef Py_ssize_t i, k, met
+    cdef Py_ssize_t i, k, place, met, count
     cdef int32_t j
     cdef double found = 0.0
-    cdef Parabola pair
+    cdef double margins[MARGINS]
+    cdef Py_ssize_t others[MARGINS]
+    cdef Parabolas pairs
     for i in range(rivals.count):
-        j, met = rivals.own[i], 0
-        for k in range(rivals.n):
-            if met < rivals.count and rivals.own[met] == k:
-                met += 1
-                continue
-            pair = parabola_of(rivals.loss, rivals.scores[j] - rivals.scores[k], 1.0, 0.0)
-            found += pair.value
-            slope[j] += pair.slope
-            slope[k] -= pair.slope
-            degree[j] += pair.curvature
-            degree[k] += pair.curvature
+        j, met, place = rivals.own[i], 0, 0
+        while place < rivals.n:
+            count = 0
+            while place < rivals.n and count < MARGINS:
+                if met < rivals.count and rivals.own[met] == place:
+                    met += 1
+                else:
+                    others[count], margins[count] = place, rivals.scores[j] - rivals.scores[place]
+                    count += 1
+                place += 1
+            parabolas_of(rivals.loss, Outcomes(&margins[0], ONCE, NEVER), count, 0, &pairs)
+            for k in range(count):
+                found += pairs.values[k]
+                slope[j] += pairs.slopes[k]
+                slope[others[k]] -= pairs.slopes[k]
+                degree[j] += pairs.curvatures[k]
+                degree[others[k]] += pairs.curvatures[k]
     return found

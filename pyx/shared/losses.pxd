@@ -40,16 +40,141 @@ cdef extern from *:
             rankbench_store_some(out + k, -above / (1.0 + small), n - k);
         }
     }
+
+    #define RANKBENCH_MARGINS 64  /* that are looked at together, at most */
+
+    typedef struct { const double *margins, *wins, *losses; } rankbench_outcomes;
+    typedef struct { double values[RANKBENCH_MARGINS], slopes[RANKBENCH_MARGINS], curvatures[RANKBENCH_MARGINS]; }
+        rankbench_parabolas;
+
+    typedef struct { rankbench_lanes value, slope, curvature; } rankbench_parabola;
+
+    static inline void rankbench_put(rankbench_parabolas *out, Py_ssize_t k, rankbench_parabola found) {
+        RANKBENCH_STORE(out->values + k, found.value);
+        RANKBENCH_STORE(out->slopes + k, found.slope);
+        RANKBENCH_STORE(out->curvatures + k, found.curvature);
+    }
+
+    static const double __attribute__((unused)) rankbench_once[RANKBENCH_MARGINS] = {[0 ... RANKBENCH_MARGINS - 1] = 1.0};
+    static const double __attribute__((unused)) rankbench_never[RANKBENCH_MARGINS] = {0.0};
+
+    /* w L(m) + l L(-m) of the logistic loss, with both derivatives by m, from e^-|m| and the values ln(1 + e^-|m|).
+
+       L' = -1 / (1 + e^m) and L'' = L'(m) L'(-m) are the same for wins and losses: one exponential gives all of them.
+       There is room for whole registers of all but wins and losses. */
+    static inline void rankbench_logistic_parabolas(
+        rankbench_outcomes of, const double *decays, Py_ssize_t n, rankbench_parabolas *out
+    ) {
+        rankbench_lanes m, small, log;
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes wins = rankbench_some(of.wins + k, n - k);
+            const rankbench_lanes losses = rankbench_some(of.losses + k, n - k), all = wins + losses;
+            RANKBENCH_LOAD(m, of.margins + k);
+            RANKBENCH_LOAD(small, decays + k);
+            RANKBENCH_LOAD(log, out->values + k);
+            const rankbench_lanes greater = 1.0 / (1.0 + small), lesser = small * greater;
+            const rankbench_words ahead = m > 0.0;
+            const rankbench_lanes value = all * log + RANKBENCH_PICK(ahead, losses * m, wins * -m);
+            const rankbench_lanes slope = RANKBENCH_PICK(
+                ahead, losses * greater - wins * lesser, losses * lesser - wins * greater
+            );
+            const rankbench_lanes curvature = all * (lesser * greater);
+            rankbench_put(out, k, (rankbench_parabola) {value, slope, curvature});
+        }
+    }
+
+    /* The same of the squared hinge loss. */
+    static inline void rankbench_squared_hinge_parabolas(rankbench_outcomes of, Py_ssize_t n, rankbench_parabolas *out) {
+        const rankbench_lanes zero = {0.0};
+        rankbench_lanes m;
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes wins = rankbench_some(of.wins + k, n - k);
+            const rankbench_lanes losses = rankbench_some(of.losses + k, n - k);
+            RANKBENCH_LOAD(m, of.margins + k);
+            const rankbench_words near = m < 1.0, far = m > -1.0;
+            const rankbench_lanes won = RANKBENCH_PICK(near, 1.0 - m, zero), lost = RANKBENCH_PICK(far, 1.0 + m, zero);
+            const rankbench_lanes value = wins * won * won + losses * lost * lost;
+            const rankbench_lanes slope = 2.0 * (losses * lost - wins * won);
+            const rankbench_lanes curvature = 2.0 * (RANKBENCH_PICK(near, wins, zero) + RANKBENCH_PICK(far, losses, zero));
+            rankbench_put(out, k, (rankbench_parabola) {value, slope, curvature});
+        }
+    }
+
+    /* The hinge loss, or the smooth one, at some margins. */
+    static inline rankbench_parabola rankbench_hinge(rankbench_lanes m, int smooth) {
+        const rankbench_lanes zero = {0.0}, one = rankbench_all(1.0), missing = RANKBENCH_PICK(m < 1.0, 1.0 - m, zero);
+        const rankbench_words far = missing > 1.0, between = (m > 0.0) & (m < 1.0);
+        if (!smooth)
+            return (rankbench_parabola) {missing, RANKBENCH_PICK(m < 1.0, -one, zero), zero};
+        return (rankbench_parabola) {
+            RANKBENCH_PICK(far, missing - 0.5, 0.5 * missing * missing), -RANKBENCH_PICK(far, one, missing),
+            RANKBENCH_PICK(between, one, zero)
+        };
+    }
+
+    static inline void rankbench_hinge_losses(const double *margins, Py_ssize_t n, int smooth, double *values) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
+            rankbench_store_some(values + k, rankbench_hinge(rankbench_some(margins + k, n - k), smooth).value, n - k);
+    }
+
+    static inline void rankbench_hinge_tangents(
+        const double *margins, Py_ssize_t n, int smooth, double *values, double *slopes
+    ) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_parabola found = rankbench_hinge(rankbench_some(margins + k, n - k), smooth);
+            rankbench_store_some(values + k, found.value, n - k);
+            rankbench_store_some(slopes + k, found.slope, n - k);
+        }
+    }
+
+    /* w L(m) + l L(-m) of one of these, with both derivatives by m. */
+    static inline void rankbench_hinge_parabolas(
+        rankbench_outcomes of, Py_ssize_t n, int smooth, rankbench_parabolas *out
+    ) {
+        rankbench_lanes m;
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes wins = rankbench_some(of.wins + k, n - k);
+            const rankbench_lanes losses = rankbench_some(of.losses + k, n - k);
+            RANKBENCH_LOAD(m, of.margins + k);
+            const rankbench_parabola won = rankbench_hinge(m, smooth), lost = rankbench_hinge(-m, smooth);
+            const rankbench_lanes value = wins * won.value + losses * lost.value;
+            const rankbench_lanes slope = wins * won.slope - losses * lost.slope;
+            const rankbench_lanes curvature = wins * won.curvature + losses * lost.curvature;
+            rankbench_put(out, k, (rankbench_parabola) {value, slope, curvature});
+        }
+    }
     """
+    cdef enum:
+        MARGINS "RANKBENCH_MARGINS"
     # e^-|m|, for a margin and for n of them: all that the logistic loss needs of it, with its sign
     double decay "rankbench_decay" (double margin) noexcept nogil
     void decays "rankbench_all_decays" (const double *margins, Py_ssize_t n, double *out) noexcept nogil
     void _logistic_slopes "rankbench_logistic_slopes" (
         const double *margins, const double *decays, Py_ssize_t n, double *out
     ) noexcept nogil
-
-cpdef enum:
-    MARGINS = 64  # that are looked at together, at most
+    ctypedef struct Outcomes "rankbench_outcomes":
+        const double *margins
+        const double *wins  # against the opponent at this margin
+        const double *losses
+    ctypedef struct Parabolas "rankbench_parabolas":
+        double values[MARGINS]
+        double slopes[MARGINS]
+        double curvatures[MARGINS]
+    const double *ONCE "rankbench_once"
+    const double *NEVER "rankbench_never"
+    void _logistic_parabolas "rankbench_logistic_parabolas" (
+        Outcomes of, const double *decays, Py_ssize_t n, Parabolas *out
+    ) noexcept nogil
+    void _squared_hinge_parabolas "rankbench_squared_hinge_parabolas" (Outcomes of, Py_ssize_t n, Parabolas *out) noexcept nogil
+    void _hinge_losses "rankbench_hinge_losses" (
+        const double *margins, Py_ssize_t n, bint smooth, double *values
+    ) noexcept nogil
+    void _hinge_tangents "rankbench_hinge_tangents" (
+        const double *margins, Py_ssize_t n, bint smooth, double *values, double *slopes
+    ) noexcept nogil
+    void _hinge_parabolas "rankbench_hinge_parabolas" (
+        Outcomes of, Py_ssize_t n, bint smooth, Parabolas *out
+    ) noexcept nogil
 
 cpdef enum Loss:
     SQUARED_HINGE
@@ -63,12 +188,6 @@ cdef inline int known_loss(Loss loss) except -1:
     if loss not in (SQUARED_HINGE, HINGE, LOGISTIC, SMOOTH_HINGE):
         raise ValueError(f"loss={<int64_t> loss} is the code of no loss")
     return 0
-
-
-cdef struct Parabola:
-    double value
-    double slope
-    double curvature
 
 
 cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
@@ -109,8 +228,10 @@ cdef inline void losses_of(Loss loss, const double *margins, Py_ssize_t n, doubl
         for k in range(n):
             values[k] = small[k] + max(0.0, -margins[k])
     else:
+        _hinge_losses(margins, n, loss == SMOOTH_HINGE, values)
+    if loss == SQUARED_HINGE:
         for k in range(n):
-            values[k] = loss_of(loss, margins[k])
+            values[k] *= values[k]
 
 
 cdef inline void tangents_of(
@@ -130,8 +251,7 @@ cdef inline void tangents_of(
             slopes[k] = -((1.0 - margins[k]) + fabs(1.0 - margins[k]))  # without a branch, so several at a time
             values[k] = 0.25 * slopes[k] * slopes[k]
     else:
-        for k in range(n):
-            values[k], slopes[k] = loss_of(loss, margins[k]), slope_of(loss, margins[k])
+        _hinge_tangents(margins, n, loss == SMOOTH_HINGE, values, slopes)
 
 
 cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
@@ -149,53 +269,25 @@ cdef inline double curvature_of(Loss loss, double margin) noexcept nogil:
     return NAN  # no loss
 
 
-cdef inline Parabola parabola_of(Loss loss, double margin, double wins, double losses) noexcept nogil:
-    """w L(m) + l L(-m) for w wins and l losses against the same opponent, with both derivatives by m."""
-    cdef double small, won, lost
-    if loss == LOGISTIC:
-        small = decay(margin)
-        return logistic_parabola(margin, wins, losses, small, log_of_one_plus(small))
-    if loss == SQUARED_HINGE:
-        won, lost = max(0.0, 1.0 - margin), max(0.0, 1.0 + margin)
-        return Parabola(
-            wins * won * won + losses * lost * lost, 2.0 * (losses * lost - wins * won),
-            2.0 * ((wins if won > 0.0 else 0.0) + (losses if lost > 0.0 else 0.0)),
-        )
-    return Parabola(
-        wins * loss_of(loss, margin) + losses * loss_of(loss, -margin),
-        wins * slope_of(loss, margin) - losses * slope_of(loss, -margin),
-        wins * curvature_of(loss, margin) + losses * curvature_of(loss, -margin),
-    )
-
-
-cdef inline Parabola logistic_parabola(
-    double margin, double wins, double losses, double small, double log
+cdef inline void parabolas_of(
+    Loss loss, Outcomes of, Py_ssize_t n, Py_ssize_t valued, Parabolas *out
 ) noexcept nogil:
-    """The same for the logistic loss, with small = e^-|m| and log = ln(1 + small).
+    """w L(m) + l L(-m) of n outcomes, at most MARGINS, and both derivatives by m; the values before `valued` are zero.
 
-    L' = -1 / (1 + e^m) and L'' = L'(m) L'(-m) are the same for wins and losses: one exponential gives all of them.
+    There is room for MARGINS margins.
     """
-    cdef double greater = 1.0 / (1.0 + small), lesser = small * greater
-    return Parabola(
-        (wins + losses) * log + (losses if margin > 0.0 else wins) * abs(margin),
-        losses * greater - wins * lesser if margin > 0.0 else losses * lesser - wins * greater,
-        (wins + losses) * (lesser * greater),
-    )
-
-
-cdef inline void parabolas_of(Loss loss, const double *margins, Py_ssize_t n, Parabola *out) noexcept nogil:
-    """The losses at n margins, at most MARGINS, with both derivatives."""
     cdef double small[MARGINS]
-    cdef double logs[MARGINS]
     cdef Py_ssize_t k
     if loss == LOGISTIC:
-        decays(margins, n, small)
-        logs_of_one_plus(small, n, logs)
-        for k in range(n):
-            out[k] = logistic_parabola(margins[k], 1.0, 0.0, small[k], logs[k])
+        decays(of.margins, n, small)
+        logs_of_one_plus(small + valued, n - valued, out.values + valued)
+        _logistic_parabolas(of, small, n, out)
+    elif loss == SQUARED_HINGE:
+        _squared_hinge_parabolas(of, n, out)
     else:
-        for k in range(n):
-            out[k] = parabola_of(loss, margins[k], 1.0, 0.0)
+        _hinge_parabolas(of, n, loss == SMOOTH_HINGE, out)
+    for k in range(valued):
+        out.values[k] = 0.0
 
 
 cdef inline void curvatures_of(Loss loss, const double *margins, Py_ssize_t n, double *out) noexcept nogil:

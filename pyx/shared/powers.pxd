@@ -58,21 +58,28 @@ cdef extern from *:
         return RANKBENCH_PICK(large, log + 0.6931471805599453, log);
     }
 
-    /* The numbers of a register, of which the last ones may be missing: they are zero. */
+    /* The first n > 0 numbers of a register, as far as it goes; what is missing is zero. */
     static inline rankbench_lanes rankbench_some(const double *x, Py_ssize_t n) {
         rankbench_lanes lanes = {0.0};
-        if (n >= RANKBENCH_WIDTH)
+        if (n >= RANKBENCH_WIDTH) {
             RANKBENCH_LOAD(lanes, x);
-        else
-            memcpy(&lanes, x, n * sizeof(double));
+            return lanes;
+        }
+        lanes[0] = x[0];
+        for (int lane = 1; lane < RANKBENCH_WIDTH - 1; lane++)
+            lanes[lane] = lane < n ? x[lane] : 0.0;
         return lanes;
     }
 
     static inline void rankbench_store_some(double *out, rankbench_lanes lanes, Py_ssize_t n) {
-        if (n >= RANKBENCH_WIDTH)
+        if (n >= RANKBENCH_WIDTH) {
             RANKBENCH_STORE(out, lanes);
-        else
-            memcpy(out, &lanes, n * sizeof(double));
+            return;
+        }
+        out[0] = lanes[0];
+        for (int lane = 1; lane < RANKBENCH_WIDTH - 1; lane++)
+            if (lane < n)
+                out[lane] = lanes[lane];
     }
 
     static inline double rankbench_power(double x) {

@@ -11,12 +11,13 @@ two threads write to the same memory. The cost is linear in the number of distin
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.string cimport memcpy
 from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.losses cimport (
-    LOGISTIC, MARGINS, SQUARED_HINGE, Loss, Parabola, decays, known_loss, logistic_parabola, parabola_of,
+    MARGINS, Loss, Outcomes, Parabolas, known_loss, parabolas_of,
 )
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.powers cimport logs_of_one_plus
@@ -118,7 +119,7 @@ def sweep(
     cdef double *per_pair = <double *> first_value(curvature)
     cdef Totals found
     for item in prange(scores.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        found = _sweep_item(loss, item, &tournament.view, &scores[0], per_pair)
+        found = _sweep_row(loss, item, &tournament.view, &scores[0], per_pair)
         totals[0, item] = found.loss
         totals[1, item] = found.gradient
         totals[2, item] = found.diagonal
@@ -207,48 +208,26 @@ cdef void _fill_rows(const int64_t[::1] starts, Sides sides, Tournament rows) no
                 losses[indptr[met] - 1] += 1.0
 
 
-cdef Totals _sweep_item(
-    Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
-) noexcept nogil:
-    """The sums over the row of one item; its curvatures are filled in. Which loss it is, is asked once per row."""
-    if loss == LOGISTIC:
-        return _sweep_row(LOGISTIC, item, view, scores, curvature)
-    if loss == SQUARED_HINGE:
-        return _sweep_row(SQUARED_HINGE, item, view, scores, curvature)
-    return _sweep_row(loss, item, view, scores, curvature)
-
-
-cdef inline Totals _sweep_row(
+cdef Totals _sweep_row(
     Loss loss, Py_ssize_t item, const TournamentView *view, const double *scores, double *curvature
 ) noexcept nogil:
     """The sums over a row: each pair's loss is counted by the item with the lower number, the gradient by both."""
     cdef TournamentView rows = view[0]
     cdef double margins[MARGINS]
-    cdef double small[MARGINS]
-    cdef double logs[MARGINS]
+    cdef Parabolas pairs
     cdef double total = 0.0, gradient = 0.0, diagonal = 0.0
-    cdef Parabola pair
     cdef Py_ssize_t edge = rows.indptr[item], end = rows.indptr[item + 1], count, elsewhere, k
     while edge < end:
         count, elsewhere = min(<Py_ssize_t> MARGINS, end - edge), 0
         for k in range(count):
             margins[k] = scores[item] - scores[rows.opponents[edge + k]]
             elsewhere += rows.opponents[edge + k] < item  # these come first, and count the pair themselves
-        if loss == LOGISTIC:
-            decays(margins, count, small)
-            logs_of_one_plus(small + elsewhere, count - elsewhere, logs + elsewhere)
+        parabolas_of(loss, Outcomes(&margins[0], rows.wins + edge, rows.losses + edge), count, elsewhere, &pairs)
         for k in range(count):
-            if loss == LOGISTIC:
-                pair = logistic_parabola(
-                    margins[k], rows.wins[edge + k], rows.losses[edge + k], small[k], logs[k] if k >= elsewhere else 0.0
-                )
-            else:
-                pair = parabola_of(loss, margins[k], rows.wins[edge + k], rows.losses[edge + k])
-            if k >= elsewhere:
-                total += pair.value
-            gradient += pair.slope
-            diagonal += pair.curvature
-            curvature[edge + k] = pair.curvature
+            total += pairs.values[k]
+            gradient += pairs.slopes[k]
+            diagonal += pairs.curvatures[k]
+        memcpy(curvature + edge, pairs.curvatures, count * sizeof(double))
         edge += count
     return Totals(total, gradient, diagonal)
 

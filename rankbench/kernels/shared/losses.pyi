@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-MARGINS: int
-
 class Loss(IntEnum):
     SQUARED_HINGE = 0
     HINGE = 1
