@@ -24,6 +24,82 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Patte
 cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
 
+cdef extern from *:
+    """
+    typedef struct {
+        const int32_t *columns;
+        const double *values;
+        Py_ssize_t n;
+        const double *dense;
+        Py_ssize_t width;
+        int far;
+    } rankbench_chosen;
+
+    #define RANKBENCH_AHEAD 8  /* rows that are asked for before they are needed */
+
+    typedef double rankbench_two_columns __attribute__((vector_size(16)));
+
+    /* out = sum_k values[k] dense[columns[k]] for so many registers of columns, and for two more columns. */
+    static inline __attribute__((always_inline)) void rankbench_sum_registers(
+        const rankbench_chosen *of, Py_ssize_t start, double *out, const int registers, const int two
+    ) {
+        rankbench_lanes sums[12] = {{0}}, a;
+        rankbench_two_columns last = {0}, b;
+        const double *dense = of->dense + start;
+        out += start;
+        for (Py_ssize_t k = 0; k < of->n; k++) {
+            const double *row = dense + of->columns[k] * of->width, value = of->values[k];
+            if (of->far && k + RANKBENCH_AHEAD < of->n)
+                for (int line = 0; line < (registers * RANKBENCH_WIDTH + 2 * two + 7) / 8; line++)
+                    __builtin_prefetch(dense + of->columns[k + RANKBENCH_AHEAD] * of->width + 8 * line);
+            for (int r = 0; r < registers; r++) {
+                RANKBENCH_LOAD(a, row + r * RANKBENCH_WIDTH);
+                sums[r] += value * a;
+            }
+            if (two) {
+                memcpy(&b, row + registers * RANKBENCH_WIDTH, sizeof b);
+                last += value * b;
+            }
+        }
+        for (int r = 0; r < registers; r++)
+            RANKBENCH_STORE(out + r * RANKBENCH_WIDTH, sums[r]);
+        if (two)
+            memcpy(out + registers * RANKBENCH_WIDTH, &last, sizeof last);
+    }
+
+    /* The same for some columns from `start` on; how many. */
+    static Py_ssize_t rankbench_sum_columns(const rankbench_chosen *of, Py_ssize_t start, double *out) {
+        const Py_ssize_t left = of->width - start;
+        #define RANKBENCH_CASE(registers, two) \
+            if (left >= registers * RANKBENCH_WIDTH + 2 * two) { \
+                rankbench_sum_registers(of, start, out, registers, two); \
+                return registers * RANKBENCH_WIDTH + 2 * two; \
+            }
+        if (left < 12 * RANKBENCH_WIDTH + 4)
+            RANKBENCH_CASE(12, 1);
+        RANKBENCH_CASE(12, 0);
+        RANKBENCH_CASE(8, 0);
+        RANKBENCH_CASE(4, 0);
+        RANKBENCH_CASE(2, 0);
+        RANKBENCH_CASE(1, 0);
+        RANKBENCH_CASE(0, 1);
+        double sum = 0.0;
+        for (Py_ssize_t k = 0; k < of->n; k++)
+            sum += of->values[k] * of->dense[of->columns[k] * of->width + start];
+        out[start] = sum;
+        return 1;
+    }
+    """
+    ctypedef struct Chosen "rankbench_chosen":
+        # Some rows of a dense matrix, by their numbers, and what each is times.
+        const int32_t *columns
+        const double *values
+        Py_ssize_t n
+        const double *dense
+        Py_ssize_t width
+        bint far  # beyond the caches: rows are asked for ahead
+    Py_ssize_t _sum_columns "rankbench_sum_columns" (const Chosen *of, Py_ssize_t start, double *out) noexcept nogil
+
 cdef struct Mentions:
     # Scratch memory: for each item the user who named it last (-1: no user), and its place among that user's entries.
     int32_t *user
@@ -98,18 +174,15 @@ def slopes(
 def times(*, SparseRows matrix, const double[:, ::1] dense, double[:, ::1] out, int threads):
     """Fill `out` with the product of a sparse matrix and a dense one; O(entries width)."""
     threads = team(threads)
-    cdef Py_ssize_t row, first, width = dense.shape[1]
+    cdef Py_ssize_t row, width = dense.shape[1]
     agree("rows of out", out.shape[0], matrix.view.n)
     agree("columns of out", out.shape[1], width)
     if matrix.values.shape[0] == 0 or width == 0:
         out[:] = 0.0
         return
-    cdef SparseView view = matrix.view
-    for row in prange(view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
-        first = view.indptr[row]
-        _row_product(
-            view.columns + first, view.values + first, view.indptr[row + 1] - first, &dense[0, 0], width, &out[row, 0]
-        )
+    cdef bint far = dense.shape[0] * width > _NEAR
+    for row in prange(matrix.view.n, nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        _row_product(&matrix.view, row, &dense[0, 0], width, far, &out[row, 0])
 
 
 def inner_products(
@@ -250,73 +323,13 @@ cdef void _inner_with_tails(
 
 
 cdef void _row_product(
-    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width, double *out
+    const SparseView *matrix, Py_ssize_t row, const double *dense, Py_ssize_t width, bint far, double *out
 ) noexcept nogil:
-    """One row of the product, a few columns at a time, each summed in the order of the row's n entries."""
+    """One row of the product, as many columns at a time as registers hold, each summed in the order of the entries."""
+    cdef int64_t first = matrix.indptr[row]
+    cdef Chosen chosen = Chosen(
+        matrix.columns + first, matrix.values + first, matrix.indptr[row + 1] - first, dense, width, far
+    )
     cdef Py_ssize_t start = 0
-    while start + 8 <= width:
-        _sum_8(columns, values, n, dense + start, width, out + start)
-        start += 8
-    if start + 4 <= width:
-        _sum_4(columns, values, n, dense + start, width, out + start)
-        start += 4
     while start < width:
-        out[start] = _sum_1(columns, values, n, dense + start, width)
-        start += 1
-
-
-cdef inline void _sum_8(
-    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width, double *out
-) noexcept nogil:
-    """out = sum_k values[k] dense[columns[k]] for the first 8 columns of rows that are `width` long.
-
-    Two entries are added per turn, one after the other: a loop that short is slower or faster by a quarter with the
-    address that it happens to get.
-    """
-    cdef double sums[8]
-    cdef Py_ssize_t column, k, even = n - n % 2
-    cdef const double *row
-    cdef const double *following
-    for column in range(8):
-        sums[column] = 0.0
-    for k in range(0, even, 2):
-        row, following = dense + columns[k] * width, dense + columns[k + 1] * width
-        for column in range(8):
-            sums[column] = (sums[column] + values[k] * row[column]) + values[k + 1] * following[column]
-    for k in range(even, n):
-        row = dense + columns[k] * width
-        for column in range(8):
-            sums[column] += values[k] * row[column]
-    for column in range(8):
-        out[column] = sums[column]
-
-
-cdef inline void _sum_4(
-    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width, double *out
-) noexcept nogil:
-    """The same for 4 columns."""
-    cdef double sums[4]
-    cdef Py_ssize_t column, k
-    cdef const double *row
-    cdef double value
-    for column in range(4):
-        sums[column] = 0.0
-    for k in range(n):
-        row, value = dense + columns[k] * width, values[k]
-        for column in range(4):
-            sums[column] += value * row[column]
-    for column in range(4):
-        out[column] = sums[column]
-
-
-cdef inline double _sum_1(
-    const int32_t *columns, const double *values, Py_ssize_t n, const double *dense, Py_ssize_t width
-) noexcept nogil:
-    """The same for one column."""
-    cdef double total = 0.0
-    cdef Py_ssize_t k, even = n - n % 2
-    for k in range(0, even, 2):
-        total = (total + values[k] * dense[columns[k] * width]) + values[k + 1] * dense[columns[k + 1] * width]
-    for k in range(even, n):
-        total += values[k] * dense[columns[k] * width]
-    return total
+        start += _sum_columns(&chosen, start, out)
