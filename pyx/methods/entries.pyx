@@ -39,11 +39,22 @@ cdef extern from *:
 
     typedef double rankbench_two_columns __attribute__((vector_size(16)));
 
+    /* Sums in an array would be kept in memory, so each register has a name. */
+    #define RANKBENCH_TWELVE(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) \\
+        what(10) what(11)
+    #define RANKBENCH_SUM(r) rankbench_lanes sum##r = {0};
+    #define RANKBENCH_ADD(r) if (r < registers) { \\
+        RANKBENCH_LOAD(a, row + r * RANKBENCH_WIDTH); \\
+        sum##r += value * a; \\
+    }
+    #define RANKBENCH_WRITE(r) if (r < registers) RANKBENCH_STORE(out + r * RANKBENCH_WIDTH, sum##r);
+
     /* out = sum_k values[k] dense[columns[k]] for so many registers of columns, and for two more columns. */
     static inline __attribute__((always_inline)) void rankbench_sum_registers(
         const rankbench_chosen *of, Py_ssize_t start, double *out, const int registers, const int two
     ) {
-        rankbench_lanes sums[12] = {{0}}, a;
+        RANKBENCH_TWELVE(RANKBENCH_SUM)
+        rankbench_lanes a;
         rankbench_two_columns last = {0}, b;
         const double *dense = of->dense + start;
         out += start;
@@ -52,42 +63,48 @@ cdef extern from *:
             if (of->far && k + RANKBENCH_AHEAD < of->n)
                 for (int line = 0; line < (registers * RANKBENCH_WIDTH + 2 * two + 7) / 8; line++)
                     __builtin_prefetch(dense + of->columns[k + RANKBENCH_AHEAD] * of->width + 8 * line);
-            for (int r = 0; r < registers; r++) {
-                RANKBENCH_LOAD(a, row + r * RANKBENCH_WIDTH);
-                sums[r] += value * a;
-            }
+            RANKBENCH_TWELVE(RANKBENCH_ADD)
             if (two) {
                 memcpy(&b, row + registers * RANKBENCH_WIDTH, sizeof b);
                 last += value * b;
             }
         }
-        for (int r = 0; r < registers; r++)
-            RANKBENCH_STORE(out + r * RANKBENCH_WIDTH, sums[r]);
+        RANKBENCH_TWELVE(RANKBENCH_WRITE)
         if (two)
             memcpy(out + registers * RANKBENCH_WIDTH, &last, sizeof last);
     }
 
-    /* The same for some columns from `start` on; how many. */
+    /* The same for as many columns from `start` on as there is room for; how many. */
     static Py_ssize_t rankbench_sum_columns(const rankbench_chosen *of, Py_ssize_t start, double *out) {
-        const Py_ssize_t left = of->width - start;
-        #define RANKBENCH_CASE(registers, two) \
-            if (left >= registers * RANKBENCH_WIDTH + 2 * two) { \
-                rankbench_sum_registers(of, start, out, registers, two); \
-                return registers * RANKBENCH_WIDTH + 2 * two; \
-            }
-        if (left < 12 * RANKBENCH_WIDTH + 4)
-            RANKBENCH_CASE(12, 1);
-        RANKBENCH_CASE(12, 0);
-        RANKBENCH_CASE(8, 0);
-        RANKBENCH_CASE(4, 0);
-        RANKBENCH_CASE(2, 0);
-        RANKBENCH_CASE(1, 0);
-        RANKBENCH_CASE(0, 1);
+        const Py_ssize_t left = of->width - start, most = left / RANKBENCH_WIDTH, registers = most < 12 ? most : 12;
+        const int two = left - registers * RANKBENCH_WIDTH >= 2 && left - registers * RANKBENCH_WIDTH < 4;
         double sum = 0.0;
-        for (Py_ssize_t k = 0; k < of->n; k++)
-            sum += of->values[k] * of->dense[of->columns[k] * of->width + start];
-        out[start] = sum;
-        return 1;
+        switch (2 * registers + two) {
+            #define RANKBENCH_CASE(registers) \
+            case 2 * registers: rankbench_sum_registers(of, start, out, registers, 0); break; \
+            case 2 * registers + 1: rankbench_sum_registers(of, start, out, registers, 1); break
+            RANKBENCH_CASE(1);
+            RANKBENCH_CASE(2);
+            RANKBENCH_CASE(3);
+            RANKBENCH_CASE(4);
+            RANKBENCH_CASE(5);
+            RANKBENCH_CASE(6);
+            RANKBENCH_CASE(7);
+            RANKBENCH_CASE(8);
+            RANKBENCH_CASE(9);
+            RANKBENCH_CASE(10);
+            RANKBENCH_CASE(11);
+            RANKBENCH_CASE(12);
+        case 1:
+            rankbench_sum_registers(of, start, out, 0, 1);
+            break;
+        default:
+            for (Py_ssize_t k = 0; k < of->n; k++)
+                sum += of->values[k] * of->dense[of->columns[k] * of->width + start];
+            out[start] = sum;
+            return 1;
+        }
+        return registers * RANKBENCH_WIDTH + 2 * two;
     }
     """
     ctypedef struct Chosen "rankbench_chosen":
