@@ -112,9 +112,13 @@ cdef extern from *:
         };
     }
 
-    static inline void rankbench_hinge_losses(const double *margins, Py_ssize_t n, int smooth, double *values) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(values + k, rankbench_hinge(rankbench_some(margins + k, n - k), smooth).value, n - k);
+    static inline void rankbench_hinge_losses(
+        const double *margins, Py_ssize_t n, int smooth, int squared, double *values
+    ) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes value = rankbench_hinge(rankbench_some(margins + k, n - k), smooth).value;
+            rankbench_store_some(values + k, squared ? value * value : value, n - k);
+        }
     }
 
     static inline void rankbench_hinge_tangents(
@@ -167,7 +171,7 @@ cdef extern from *:
     ) noexcept nogil
     void _squared_hinge_parabolas "rankbench_squared_hinge_parabolas" (Outcomes of, Py_ssize_t n, Parabolas *out) noexcept nogil
     void _hinge_losses "rankbench_hinge_losses" (
-        const double *margins, Py_ssize_t n, bint smooth, double *values
+        const double *margins, Py_ssize_t n, bint smooth, bint squared, double *values
     ) noexcept nogil
     void _hinge_tangents "rankbench_hinge_tangents" (
         const double *margins, Py_ssize_t n, bint smooth, double *values, double *slopes
@@ -228,10 +232,7 @@ cdef inline void losses_of(Loss loss, const double *margins, Py_ssize_t n, doubl
         for k in range(n):
             values[k] = small[k] + max(0.0, -margins[k])
     else:
-        _hinge_losses(margins, n, loss == SMOOTH_HINGE, values)
-    if loss == SQUARED_HINGE:
-        for k in range(n):
-            values[k] *= values[k]
+        _hinge_losses(margins, n, loss == SMOOTH_HINGE, loss == SQUARED_HINGE, values)
 
 
 cdef inline void tangents_of(
