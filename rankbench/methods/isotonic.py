@@ -302,9 +302,7 @@ def _checked(
     """The arguments as the kernels take them."""
     if not 0 < eps <= LARGEST:
         raise UserError(f"eps={eps} is out of range: must be above 0 and at most {LARGEST:g}")
-    x = _vector("x", x, size)
-    if size and abs(most := max(x.min(), x.max(), key=abs)) > LARGEST:
-        raise UserError(f"x holds {most:g}: must be within {LARGEST:g}, scale it")
+    x = _vector("x", x, size, LARGEST)
     masses = _NO_WEIGHTS if weights is None else _vector("weights", weights, size)
     for mass in (masses.min(initial=1.0), masses.max(initial=1.0)):
         if not 1 / LARGEST <= mass <= LARGEST:
@@ -319,12 +317,15 @@ def _target(out: Floats, size: int) -> Floats:
     return out
 
 
-def _vector(name: str, values: Floats, size: int | None = None) -> Floats:
-    """The values as a contiguous vector of finite 64-bit floats, or an error."""
+def _vector(name: str, values: Floats, size: int | None = None, largest: float = np.inf) -> Floats:
+    """The values as a contiguous vector of finite 64-bit floats, at most the largest, or an error."""
     vector: Floats = as_kernels_take(values, np.float64)
     if vector.ndim != 1 or (size is not None and len(vector) != size):
         raise UserError(f"{name} has shape {vector.shape}: expected a vector" + (f" of {size}" if size else ""))
-    if not np.isfinite([vector.min(initial=0.0), vector.max(initial=0.0)]).all():  # NaN if there is any
+    low, high = vector.min(initial=0.0), vector.max(initial=0.0)  # NaN if there is any
+    if not np.isfinite([low, high]).all():
         row = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise UserError(f"{name}[{row}] is {vector[row]}: must be finite")
+    if max(-low, high) > largest:
+        raise UserError(f"{name} holds {max(low, high, key=abs):g}: must be within {largest:g}, scale it")
     return vector
