@@ -29,7 +29,7 @@ _CACHED = 1 << 16  # doubles of a block of items, as in rankbench.solvers.frsvm
 @case(
     "mf rank 10",
     "sweep",
-    "96 sums in tiles for the 55 that rank 10 needs, and a third of the time is for solving small systems",
+    "88 sums in tiles for the 55 that rank 10 needs, of vectors that are gathered first",
     rank=10,
 )
 @case("mf rank 64", "sweep", rank=64)

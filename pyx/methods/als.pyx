@@ -270,7 +270,7 @@ cdef Systems _lay_out_systems(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
 
 
 cdef void _ridge_rows(const Regressions *all_rows, Py_ssize_t first, Py_ssize_t end, Systems *systems) noexcept nogil:
-    """Solve the rows first .. end - 1: out = (form + sum v v^T + penalties)^-1 sum y v, zero for one without entries."""
+    """Solve the rows first .. end - 1: out = (form + sum v v^T + penalties)^-1 sum y v, or zero without entries."""
     cdef Py_ssize_t row
     for row in range(first, end):
         if all_rows.rows.indptr[row + 1] == all_rows.rows.indptr[row]:
@@ -311,13 +311,14 @@ cdef bint _sum_row(const Regressions *all_rows, Py_ssize_t row, Memory memory) n
     cdef Equations *system = &memory.system
     cdef const Penalties *penalties = &all_rows.penalties
     cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef Entries entries = Entries(all_rows.rows.columns + begin, all_rows.rows.values + begin, n)
     cdef double *diagonal
     clear(system, rank)
     if penalties.form != NULL:
         for a in range(rank):
             for b in range(rank):
                 system.matrix[a * system.stride + b] = penalties.form[a * rank + b]
-    _add_entries(Entries(all_rows.rows.columns + begin, all_rows.rows.values + begin, n), all_rows.vectors, rank, memory)
+    _add_entries(entries, all_rows.vectors, rank, memory)
     for a in range(rank):
         diagonal = system.matrix + a * system.stride + a
         if isinf(penalties.each[a]):

@@ -34,8 +34,9 @@ cdef extern from *:
         rankbench_two below, row;
         memcpy(&below, &pools[*top - 1], sizeof below);
         memcpy(&row, &pools[*next], sizeof row);
-        rankbench_two products = (rankbench_two) {(*last)[1], (*last)[0]} * below;
-        rankbench_truths falls = (rankbench_two) {products[0], products[0]} > (rankbench_two) {products[1], products[1]};
+        const rankbench_two products = (rankbench_two) {(*last)[1], (*last)[0]} * below;
+        const rankbench_two higher = {products[0], products[0]}, lower = {products[1], products[1]};
+        const rankbench_truths falls = higher > lower;
         memcpy(&pools[*top], last, sizeof *last);
         ends[*top] = (int32_t) *next;
         *last = (rankbench_two) ((falls & (rankbench_truths) (*last + below)) | (~falls & (rankbench_truths) row));

@@ -55,8 +55,9 @@ cdef extern from *:
         RANKBENCH_STORE(out->curvatures + k, found.curvature);
     }
 
-    static const double __attribute__((unused)) rankbench_once[RANKBENCH_MARGINS] = {[0 ... RANKBENCH_MARGINS - 1] = 1.0};
-    static const double __attribute__((unused)) rankbench_never[RANKBENCH_MARGINS] = {0.0};
+    static const double __attribute__((unused))
+        rankbench_once[RANKBENCH_MARGINS] = {[0 ... RANKBENCH_MARGINS - 1] = 1.0},
+        rankbench_never[RANKBENCH_MARGINS] = {0.0};
 
     /* w L(m) + l L(-m) of the logistic loss, with both derivatives by m, from e^-|m| and the values ln(1 + e^-|m|).
 
@@ -84,7 +85,7 @@ cdef extern from *:
     }
 
     /* The same of the squared hinge loss. */
-    static inline void rankbench_squared_hinge_parabolas(rankbench_outcomes of, Py_ssize_t n, rankbench_parabolas *out) {
+    static inline void rankbench_squared_parabolas(rankbench_outcomes of, Py_ssize_t n, rankbench_parabolas *out) {
         const rankbench_lanes zero = {0.0};
         rankbench_lanes m;
         for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
@@ -95,8 +96,8 @@ cdef extern from *:
             const rankbench_lanes won = RANKBENCH_PICK(near, 1.0 - m, zero), lost = RANKBENCH_PICK(far, 1.0 + m, zero);
             const rankbench_lanes value = wins * won * won + losses * lost * lost;
             const rankbench_lanes slope = 2.0 * (losses * lost - wins * won);
-            const rankbench_lanes curvature = 2.0 * (RANKBENCH_PICK(near, wins, zero) + RANKBENCH_PICK(far, losses, zero));
-            rankbench_put(out, k, (rankbench_parabola) {value, slope, curvature});
+            const rankbench_lanes half = RANKBENCH_PICK(near, wins, zero) + RANKBENCH_PICK(far, losses, zero);
+            rankbench_put(out, k, (rankbench_parabola) {value, slope, 2.0 * half});
         }
     }
 
@@ -169,7 +170,7 @@ cdef extern from *:
     void _logistic_parabolas "rankbench_logistic_parabolas" (
         Outcomes of, const double *decays, Py_ssize_t n, Parabolas *out
     ) noexcept nogil
-    void _squared_hinge_parabolas "rankbench_squared_hinge_parabolas" (Outcomes of, Py_ssize_t n, Parabolas *out) noexcept nogil
+    void _squared_parabolas "rankbench_squared_parabolas" (Outcomes of, Py_ssize_t n, Parabolas *out) noexcept nogil
     void _hinge_losses "rankbench_hinge_losses" (
         const double *margins, Py_ssize_t n, bint smooth, bint squared, double *values
     ) noexcept nogil
@@ -284,7 +285,7 @@ cdef inline void parabolas_of(
         logs_of_one_plus(small + valued, n - valued, out.values + valued)
         _logistic_parabolas(of, small, n, out)
     elif loss == SQUARED_HINGE:
-        _squared_hinge_parabolas(of, n, out)
+        _squared_parabolas(of, n, out)
     else:
         _hinge_parabolas(of, n, loss == SMOOTH_HINGE, out)
     for k in range(valued):

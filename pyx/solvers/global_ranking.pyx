@@ -16,11 +16,8 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.losses cimport (
-    MARGINS, Loss, Outcomes, Parabolas, known_loss, parabolas_of,
-)
+from rankbench.kernels.shared.losses cimport MARGINS, Loss, Outcomes, Parabolas, known_loss, parabolas_of
 from rankbench.kernels.shared.parallel cimport team
-from rankbench.kernels.shared.powers cimport logs_of_one_plus
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
 cdef enum:

@@ -41,7 +41,7 @@ class ByItem:
     def arranged(self, values: Floats) -> Floats:
         """The rows' values in the order by item.
 
-        values[rows] is the same, but takes each value from another cache line; of where values go, few lines are written
+        values[rows] is the same, but takes each value from another cache line; of where they go, few lines are written
         at a time.
         """
         out = np.empty_like(values)

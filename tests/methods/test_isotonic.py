@@ -202,9 +202,7 @@ def test_users_side_by_side_have_the_bits_of_each_alone(slope, weighted):
     indptr, y, x, masses = strict(sizes, 3, slope)
     weights = masses if weighted else None
     alone = [
-        project_blocks(x[a:b], y[a:b], weights=masses[a:b] if weighted else None)
-        for a, b in pairwise(indptr)
-        if b > a
+        project_blocks(x[a:b], y[a:b], weights=masses[a:b] if weighted else None) for a, b in pairwise(indptr) if b > a
     ]
     for threads in (1, 3):
         found = Blocks.of(indptr, y).project(x, weights=weights, threads=threads)

@@ -1,5 +1,7 @@
 """Ridge regressions of many rows: each against NumPy, and with the bits that it has alone."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,11 @@ def test_rows_agree_with_numpy(rank, power):
     indptr, columns, values, vectors = problem(rank)
     failed, out = solved(indptr, columns, values, vectors, als.Ridge(each=np.full(rank, 0.5), power=power))
     assert failed == -1
-    for row, (first, end) in enumerate(zip(indptr[:-1], indptr[1:], strict=True)):
+    for row, (first, end) in enumerate(pairwise(indptr)):
         v, scale = vectors[columns[first:end]], 0.5 * float(end - first) ** power
-        expected = np.linalg.solve(v.T @ v + scale * np.eye(rank), v.T @ values[first:end]) if len(v) else np.zeros(rank)
+        expected = np.zeros(rank)
+        if len(v):
+            expected = np.linalg.solve(v.T @ v + scale * np.eye(rank), v.T @ values[first:end])
         np.testing.assert_allclose(out[row], expected, rtol=1e-8, atol=1e-10)
 
 
@@ -43,7 +47,7 @@ def test_rows_beside_others_have_the_bits_of_each_alone(rank):
     for penalties in (als.Ridge(each=np.full(rank, 0.5)), als.Ridge(each=each, form=half @ half.T)):
         _, out = solved(indptr, columns, values, vectors, penalties)
         assert solved(indptr, columns, values, vectors, penalties, threads=3)[1].tobytes() == out.tobytes()
-        for row, (first, end) in enumerate(zip(indptr[:-1], indptr[1:], strict=True)):
+        for row, (first, end) in enumerate(pairwise(indptr)):
             _, alone = solved(np.array([0, end - first]), columns[first:end], values[first:end], vectors, penalties)
             assert alone[0].tobytes() == out[row].tobytes()
 
