@@ -10,6 +10,7 @@ from implicit.bpr import BayesianPersonalizedRanking
 from threadpoolctl import threadpool_limits
 from turns import Row, Run, in_turns, iterations_of_implicit, per_second
 
+from rankbench.core.packages import missing
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons, Ratings
 from rankbench.methods.peers import cornac_data, counts_of
@@ -51,7 +52,7 @@ def _two_threads(comparisons: Comparisons, repeats: int) -> Iterator[Row]:
     """Each parallel schedule: two threads compared with one, and one thread compared with the serial schedule."""
     for rank in (10, 64):
         schedules = (SGD(rank, schedule=name) for name in ("tournament", "nomad", "hogwild"))
-        solvers = {solver.schedule: solver for solver in schedules if not solver.missing()}
+        solvers = {solver.schedule: solver for solver in schedules if missing(solver) is None}
         runs = {
             f"{name} on {n}": _sgd_passes(comparisons, solver, n) for name, solver in solvers.items() for n in (1, 2)
         }

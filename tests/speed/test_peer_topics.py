@@ -6,10 +6,13 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from rankbench.data import DATASETS
+from rankbench.data.synthetic import LowRank
 
 PEERS = Path(__file__).parents[2] / "asv_benchmarks" / "peers"
 LOADS = ("load", "make", "resolve", "_at_hand")
@@ -76,6 +79,21 @@ def test_without_movielens_rmc_is_measured_on_generated_data_of_its_size(topics,
     said = capsys.readouterr().out
     assert name in said and "ml-100k is not at hand" in said
     assert DATASETS.make(name).origin.missing() is None
+
+
+def test_the_schedules_are_compared_whether_or_not_metis_is_there(topics, monkeypatch):
+    """With names in place of the other packages, which this part does not call."""
+    for module, name in (("cornac.models", "BPR"), ("implicit.bpr", "BayesianPersonalizedRanking")):
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: object}))
+    monkeypatch.delitem(sys.modules, "pair_updates", raising=False)
+    import pair_updates
+
+    rng = np.random.default_rng(0)
+    comparisons = LowRank(users=70, items=70, per_user=10).view(rng).comparisons(5, rng)
+    rows = list(pair_updates._two_threads(comparisons, 1))
+    assert {"rank 10: sgd tournament, 2 threads : 1", "rank 64: sgd hogwild : serial, 1 thread"} <= {
+        r.what for r in rows
+    }
 
 
 def test_measurements_are_saved_without_the_libraries_that_are_missing(topics, monkeypatch, tmp_path):
