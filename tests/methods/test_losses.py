@@ -13,7 +13,7 @@ from rankbench.methods.entries import ComparedEntries
 from rankbench.methods.factors import total_loss
 from rankbench.methods.losses import BY_NAME, CODES, DUALS, LOSSES, DualLoss
 
-MARGINS = np.array([-3.1, -0.4, 0.3, 0.9, 1.2, 5.0])
+MARGINS = np.array([-3.1, -0.97, -0.4, -0.03, 0.3, 0.9, 1.2, 5.0])
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 each_margin = pytest.mark.parametrize("margin", MARGINS)
 
@@ -108,3 +108,25 @@ def test_kernels_of_item_scores_compute_the_loss_of_this_name(loss, margin, won,
     np.testing.assert_allclose(gradient, slope * np.array([1, -1]), rtol=1e-12)
     np.testing.assert_allclose(diagonal, bend * np.ones(2), rtol=1e-12)
     np.testing.assert_array_equal(curvature, diagonal)
+
+
+@each_loss
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 63, 64, 65, 67, 130])
+def test_kernels_look_at_many_margins_as_at_one(loss, n):
+    """Item 0 is compared with n others: each of its margins by several kernels, which look at 64 at a time at most."""
+    margins, others = np.random.default_rng(n).normal(0, 2, n), np.arange(1, n + 1)
+    scores = np.concatenate([[0.0], -margins])
+    train = Comparisons.from_triples(np.zeros(n, int), np.zeros(n, int), others, n_users=1, n_items=n + 1)
+    value, slopes = ComparedEntries.of(train, 1).slopes(loss.name, scores)
+    np.testing.assert_allclose([value, slopes[0]], [loss.value(margins).sum(), loss.slope(margins).sum()], rtol=1e-11)
+    np.testing.assert_allclose(slopes[1:], -loss.slope(margins), rtol=1e-12)
+    items = np.column_stack([scores, np.zeros((n + 1, 3))])
+    assert total_loss(loss.code, train.rows, np.eye(1, 4), items, 1) == pytest.approx(value, rel=1e-12)
+
+    meets = global_ranking.Tournament(better=train.better, worse=train.worse, n_items=n + 1)
+    totals, curvature = np.empty((3, n + 1)), np.empty(2 * n)
+    global_ranking.sweep(loss=loss.code, tournament=meets, scores=scores, totals=totals, curvature=curvature, threads=1)
+    assert totals[0].sum() == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(totals[1], slopes, rtol=1e-11)
+    np.testing.assert_allclose(totals[2, 1:], loss.curvature(margins), rtol=1e-12)
+    np.testing.assert_array_equal(curvature, np.concatenate([totals[2, 1:], totals[2, 1:]]))
