@@ -41,14 +41,12 @@ cdef extern from *:
         1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
     };
 
-    typedef double rankbench_two_sums __attribute__((vector_size(16)));
-
     /* Fills the table as _fill does. As the stride is a constant, the sums stay in registers. */
     static inline __attribute__((always_inline)) void rankbench_fill_at(
         const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table,
         const Py_ssize_t stride
     ) {
-        rankbench_two_sums sums[6] = {{0}}, steps;
+        rankbench_two sums[6] = {{0}}, steps;
         Py_ssize_t rank, y;
         double value = 1.0;
         memset(table, 0, stride * sizeof *table);

@@ -263,7 +263,7 @@ cdef Systems _lay_out_systems(Arena *arena, Py_ssize_t unknowns) noexcept nogil:
     cdef Systems found
     cdef Py_ssize_t k
     found.waiting = 0
-    for k in range(FOUR):
+    for k in range(FOUR if unknowns <= SMALL else 1):  # larger ones are solved one by one
         found.each[k] = room_for(arena, unknowns)
     found.gathered = floats(arena, BLOCK * stride_of(unknowns))
     return found

@@ -37,8 +37,6 @@ cdef extern from *:
 
     #define RANKBENCH_AHEAD 8  /* rows that are asked for before they are needed */
 
-    typedef double rankbench_two_columns __attribute__((vector_size(16)));
-
     /* Sums in an array would be kept in memory, so each register has a name. */
     #define RANKBENCH_TWELVE(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) \\
         what(10) what(11)
@@ -55,7 +53,7 @@ cdef extern from *:
     ) {
         RANKBENCH_TWELVE(RANKBENCH_SUM)
         rankbench_lanes a;
-        rankbench_two_columns last = {0}, b;
+        rankbench_two last = {0}, b;
         const double *dense = of->dense + start;
         out += start;
         for (Py_ssize_t k = 0; k < of->n; k++) {
@@ -80,8 +78,8 @@ cdef extern from *:
         const int two = left - registers * RANKBENCH_WIDTH >= 2 && left - registers * RANKBENCH_WIDTH < 4;
         double sum = 0.0;
         switch (2 * registers + two) {
-            #define RANKBENCH_CASE(registers) \
-            case 2 * registers: rankbench_sum_registers(of, start, out, registers, 0); break; \
+            #define RANKBENCH_CASE(registers) \\
+            case 2 * registers: rankbench_sum_registers(of, start, out, registers, 0); break; \\
             case 2 * registers + 1: rankbench_sum_registers(of, start, out, registers, 1); break
             RANKBENCH_CASE(1);
             RANKBENCH_CASE(2);

@@ -195,7 +195,7 @@ cdef void _project_four(Levels levels, Py_ssize_t first, Values values, Memory m
         users[k].n = 0
         if first + k < levels.n_users and levels.indptr[first + k + 1] > levels.indptr[first + k]:
             user = _of_user(levels, first + k, values)
-            if not _alone(user, memory):
+            if not _projected_alone(user, memory):
                 users[k] = user
                 _take_rows(user, 0, user.n, &memory.pools[place])
         four[k] = begun(memory.pools, place, users[k].n)
@@ -208,8 +208,8 @@ cdef void _project_four(Levels levels, Py_ssize_t first, Values values, Memory m
             _write(users[k], n_pools, &memory.pools[place], &memory.ends[place], place)
 
 
-cdef bint _alone(User user, Memory memory) noexcept nogil:
-    """Project this user's rows if that is not done beside others; whether it was. Else only put them in order."""
+cdef bint _projected_alone(User user, Memory memory) noexcept nogil:
+    """Put a user's rows in order; whether they were projected too, which large blocks and long vectors are by themselves."""
     if user.values.weights == NULL and user.blocks.n:
         _lift(user, memory.lifted)
         _find_borders(user, memory)
@@ -243,7 +243,7 @@ cdef void _arrange(User user, int32_t *spare) noexcept nogil:
 
 
 cdef void _take_rows(User user, Py_ssize_t start, Py_ssize_t end, Pool *pools) noexcept nogil:
-    """Make each of the rows from start to end in the order a pool by itself, of x - eps depth."""
+    """Make a pool of each row from start to end in the order, of its x - eps depth and its weight."""
     cdef Values values = user.values
     cdef Py_ssize_t place, row
     cdef double mass = 1.0

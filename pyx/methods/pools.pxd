@@ -10,6 +10,8 @@
 
 from libc.stdint cimport int32_t
 
+from rankbench.kernels.shared.lanes cimport LANES
+
 cdef extern from *:
     """
     #include <math.h>
@@ -25,7 +27,6 @@ cdef extern from *:
 
     static const rankbench_pool rankbench_lowest = {-INFINITY, 1.0};  /* below all others */
 
-    typedef double rankbench_two __attribute__((vector_size(16)));
     typedef long long rankbench_truths __attribute__((vector_size(16)));  /* all bits set: true */
 
     static inline __attribute__((always_inline)) void rankbench_step(

@@ -34,6 +34,7 @@ cdef extern from *:
     #endif
 
     typedef double rankbench_lanes __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
+    typedef double rankbench_two __attribute__((vector_size(16)));
 
     #define RANKBENCH_LOAD(lanes, from) memcpy(&(lanes), from, sizeof(rankbench_lanes))
     #define RANKBENCH_STORE(to, lanes) memcpy(to, &(lanes), sizeof(rankbench_lanes))

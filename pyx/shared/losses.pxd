@@ -11,7 +11,7 @@
 from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t
 
-from rankbench.kernels.shared.powers cimport log_of_one_plus, logs_of_one_plus, power
+from rankbench.kernels.shared.powers cimport logs_of_one_plus, power
 
 cdef extern from *:
     """
@@ -74,7 +74,7 @@ cdef extern from *:
             RANKBENCH_LOAD(small, decays + k);
             RANKBENCH_LOAD(log, out->values + k);
             const rankbench_lanes greater = 1.0 / (1.0 + small), lesser = small * greater;
-            const rankbench_words ahead = m > 0.0;
+            const rankbench_flags ahead = m > 0.0;
             const rankbench_lanes value = all * log + RANKBENCH_PICK(ahead, losses * m, wins * -m);
             const rankbench_lanes slope = RANKBENCH_PICK(
                 ahead, losses * greater - wins * lesser, losses * lesser - wins * greater
@@ -92,7 +92,7 @@ cdef extern from *:
             const rankbench_lanes wins = rankbench_some(of.wins + k, n - k);
             const rankbench_lanes losses = rankbench_some(of.losses + k, n - k);
             RANKBENCH_LOAD(m, of.margins + k);
-            const rankbench_words near = m < 1.0, far = m > -1.0;
+            const rankbench_flags near = m < 1.0, far = m > -1.0;
             const rankbench_lanes won = RANKBENCH_PICK(near, 1.0 - m, zero), lost = RANKBENCH_PICK(far, 1.0 + m, zero);
             const rankbench_lanes value = wins * won * won + losses * lost * lost;
             const rankbench_lanes slope = 2.0 * (losses * lost - wins * won);
@@ -104,7 +104,7 @@ cdef extern from *:
     /* The hinge loss, or the smooth one, at some margins. */
     static inline rankbench_parabola rankbench_hinge(rankbench_lanes m, int smooth) {
         const rankbench_lanes zero = {0.0}, one = rankbench_all(1.0), missing = RANKBENCH_PICK(m < 1.0, 1.0 - m, zero);
-        const rankbench_words far = missing > 1.0, between = (m > 0.0) & (m < 1.0);
+        const rankbench_flags far = missing > 1.0, between = (m > 0.0) & (m < 1.0);
         if (!smooth)
             return (rankbench_parabola) {missing, RANKBENCH_PICK(m < 1.0, -one, zero), zero};
         return (rankbench_parabola) {
@@ -165,7 +165,7 @@ cdef extern from *:
         double values[MARGINS]
         double slopes[MARGINS]
         double curvatures[MARGINS]
-    const double *ONCE "rankbench_once"
+    const double *ONCE "rankbench_once"  # wins and losses of outcomes that are one comparison each
     const double *NEVER "rankbench_never"
     void _logistic_parabolas "rankbench_logistic_parabolas" (
         Outcomes of, const double *decays, Py_ssize_t n, Parabolas *out
@@ -193,20 +193,6 @@ cdef inline int known_loss(Loss loss) except -1:
     if loss not in (SQUARED_HINGE, HINGE, LOGISTIC, SMOOTH_HINGE):
         raise ValueError(f"loss={<int64_t> loss} is the code of no loss")
     return 0
-
-
-cdef inline double loss_of(Loss loss, double margin) noexcept nogil:
-    """The loss at this margin."""
-    cdef double missing = max(0.0, 1.0 - margin)
-    if loss == SQUARED_HINGE:
-        return missing * missing
-    if loss == HINGE:
-        return missing
-    if loss == SMOOTH_HINGE:
-        return missing - 0.5 if missing > 1.0 else 0.5 * missing * missing
-    if loss == LOGISTIC:
-        return log_of_one_plus(decay(margin)) + max(0.0, -margin)
-    return NAN  # no loss
 
 
 cdef inline double slope_of(Loss loss, double margin) noexcept nogil:

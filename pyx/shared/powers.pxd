@@ -15,10 +15,8 @@ cdef extern from *:
     """
     #include <string.h>
 
-    typedef long long rankbench_words __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
-
     #define RANKBENCH_PICK(mask, yes, no) \\
-        ((rankbench_lanes) (((rankbench_words) (yes) & (mask)) | ((rankbench_words) (no) & ~(mask))))
+        ((rankbench_lanes) (((rankbench_flags) (yes) & (mask)) | ((rankbench_flags) (no) & ~(mask))))
 
     static inline rankbench_lanes rankbench_all(double x) {
         return x - (rankbench_lanes) {0.0};
@@ -38,7 +36,7 @@ cdef extern from *:
         odd = (1.0 / 6 + s * (1.0 / 120)) + q * (1.0 / 5040 + s * (1.0 / 362880))
             + q * q * (1.0 / 39916800 + s * (1.0 / 6227020800));
         x = 1.0 + (r + (s * even + r * s * odd));
-        return (rankbench_lanes) ((rankbench_words) x + ((rankbench_words) shifted << 52));
+        return (rankbench_lanes) ((rankbench_flags) x + ((rankbench_flags) shifted << 52));
     }
 
     static inline rankbench_lanes rankbench_powers_of(rankbench_lanes x) {
@@ -47,7 +45,7 @@ cdef extern from *:
     }
 
     static inline rankbench_lanes rankbench_logs_of_one_plus(rankbench_lanes y) {
-        const rankbench_words large = y > 0.41421356237309503;
+        const rankbench_flags large = y > 0.41421356237309503;
         const rankbench_lanes z = RANKBENCH_PICK(large, (y - 1.0) * 0.5, y), half = 0.5 * z * z, s = z / (2.0 + z);
         const rankbench_lanes t = s * s, q = t * t;
         const rankbench_lanes even = (2.0 / 3 + q * (2.0 / 7) + q * q * (2.0 / 11 + q * (2.0 / 15)))
@@ -88,10 +86,6 @@ cdef extern from *:
         return rankbench_powers_of((rankbench_lanes) {x})[0];
     }
 
-    static inline double rankbench_log_of_one_plus(double y) {
-        return rankbench_logs_of_one_plus((rankbench_lanes) {y})[0];
-    }
-
     static inline void rankbench_powers(const double *x, double less, Py_ssize_t n, double *out) {
         for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
             rankbench_store_some(out + k, rankbench_powers_of(rankbench_some(x + k, n - k) - less), n - k);
@@ -102,9 +96,7 @@ cdef extern from *:
             rankbench_store_some(out + k, rankbench_logs_of_one_plus(rankbench_some(y + k, n - k)), n - k);
     }
     """
-    # e^x, and ln(1 + y) for y from 0 to 1
-    double power "rankbench_power" (double x) noexcept nogil
-    double log_of_one_plus "rankbench_log_of_one_plus" (double y) noexcept nogil
+    double power "rankbench_power" (double x) noexcept nogil  # e^x
     # out = e^(x - less), and out = ln(1 + y) for y from 0 to 1, for n numbers
     void powers "rankbench_powers" (const double *x, double less, Py_ssize_t n, double *out) noexcept nogil
     void logs_of_one_plus "rankbench_all_logs_of_one_plus" (const double *y, Py_ssize_t n, double *out) noexcept nogil

@@ -41,8 +41,8 @@ class ByItem:
     def arranged(self, values: Floats) -> Floats:
         """The rows' values in the order by item.
 
-        values[rows] is the same, but takes each value from another cache line; of where they go, few lines are written
-        at a time.
+        values[rows] is the same in twice the time: it reads each value from another cache line. Here values are read in
+        order, and written to few lines at a time.
         """
         out = np.empty_like(values)
         out[self.places] = values
