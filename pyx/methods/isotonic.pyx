@@ -209,7 +209,7 @@ cdef void _project_four(Levels levels, Py_ssize_t first, Values values, Memory m
 
 
 cdef bint _projected_alone(User user, Memory memory) noexcept nogil:
-    """Put a user's rows in order; whether they were projected too, which large blocks and long vectors are by themselves."""
+    """Put a user's rows in order, and project large blocks and long vectors; whether that was done."""
     if user.values.weights == NULL and user.blocks.n:
         _lift(user, memory.lifted)
         _find_borders(user, memory)
