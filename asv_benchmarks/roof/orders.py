@@ -129,12 +129,7 @@ def _rankboost(share: float) -> Ready:
     "the series of a power and of a logarithm wait for each of their terms, and there are two divisions",
     curved=False,
 )
-@case(
-    "global curvature times",
-    "entry",
-    "a running sum in a fixed order: probably each addition waits for the one before",
-    curved=True,
-)
+@case("global curvature times", "entry", curved=True)
 def _global(share: float, curved: bool) -> Ready:
     made = small.Global()
     made.setup()

@@ -19,8 +19,8 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, read_ahead
 from rankbench.kernels.shared.normal_equations cimport (
-    BLOCK, FOUR, SMALL, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, solve_four,
-    stride_of,
+    BLOCK, FOUR, SMALL, Chosen, Equations, Vectors, add_products, clear, gather, room_for, solve_equations,
+    solve_four, stride_of,
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport (
@@ -501,15 +501,13 @@ cdef inline void _add_entries(
     Entries entries, const double *vectors, Py_ssize_t rank, Memory memory
 ) noexcept nogil:
     """Add sum v v^T and sum value x v to a system, v being as many numbers of a vector as it has unknowns."""
-    cdef int64_t entry, block = 0, size
+    cdef int64_t block = 0, size
     cdef Equations *system = &memory.system
     while block < entries.n:
         size = min(<int64_t> BLOCK, entries.n - block)
-        for entry in range(size):
-            fill(
-                vectors + entries.columns[block + entry] * rank, system.unknowns,
-                memory.gathered + entry * system.stride,
-            )
+        gather(
+            vectors, Chosen(entries.columns + block, size, rank), system.unknowns, memory.gathered, system.stride
+        )
         add_products(system, Vectors(memory.gathered, entries.values + block, size))
         block += size
 

@@ -4,6 +4,7 @@
 # rows, the products of the factor's rows above them are taken off in the same way. Each number is summed in the order
 # of the vectors, without fused operations, so that its bits depend neither on the processor nor on its BLAS.
 
+from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, floats
@@ -127,21 +128,110 @@ cdef extern from *:
             rankbench_tile(to, vectors, row, column, 1, 1, less);
     }
 
-    /* The numbers, and zeros up to whole lanes. */
-    static inline void rankbench_fill(const double *numbers, Py_ssize_t n, double *out) {
-        Py_ssize_t k = 0;
-        for (; k + 4 <= n; k += 4)
-            memcpy(out + k, numbers + k, 4 * sizeof *out);
-        if (k < n) {
-            out[k] = numbers[k];
-            out[k + 1] = k + 1 < n ? numbers[k + 1] : 0.0;
-            out[k + 2] = k + 2 < n ? numbers[k + 2] : 0.0;
-            out[k + 3] = 0.0;
+    typedef struct { const int32_t *rows; Py_ssize_t n, apart; } rankbench_chosen;
+
+    /* n numbers of each chosen row, of which `rest` are left over from whole lanes, and zeros up to whole lanes. */
+    static inline __attribute__((always_inline)) void rankbench_gather_lanes(
+        const double *vectors, rankbench_chosen chosen, Py_ssize_t n, const int rest, double *out, Py_ssize_t stride
+    ) {
+        for (Py_ssize_t i = 0; i < chosen.n; i++, out += stride) {
+            const double *numbers = vectors + chosen.rows[i] * chosen.apart;
+            rankbench_lanes lanes;
+            Py_ssize_t k = 0;
+            for (; k < n - rest; k += RANKBENCH_WIDTH) {
+                RANKBENCH_LOAD(lanes, numbers + k);
+                RANKBENCH_STORE(out + k, lanes);
+            }
+            if (rest) {
+                const rankbench_two single = {numbers[k + rest - 1]}, zeros = {0.0};
+                rankbench_two left = single, right = rest == 3 ? single : zeros; /* stored as whole registers */
+                if (rest > 1)
+                    memcpy(&left, numbers + k, sizeof left);
+                memcpy(out + k, &left, sizeof left);
+                memcpy(out + k + 2, &right, sizeof right);
+            }
         }
     }
 
+    static inline void rankbench_gather(
+        const double *vectors, rankbench_chosen chosen, Py_ssize_t n, double *out, Py_ssize_t stride
+    ) {
+        switch (n % 4) {
+            case 0: rankbench_gather_lanes(vectors, chosen, n, 0, out, stride); break;
+            case 1: rankbench_gather_lanes(vectors, chosen, n, 1, out, stride); break;
+            case 2: rankbench_gather_lanes(vectors, chosen, n, 2, out, stride); break;
+            case 3: rankbench_gather_lanes(vectors, chosen, n, 3, out, stride); break;
+        }
+    }
+
+    #if RANKBENCH_WIDTH == 4
+    /* The first four rows and the last two or four, from their diagonal on, in four columns each. Either alone has so
+       few sums that a vector's products would wait for the additions of the one before. */
+    static inline __attribute__((always_inline)) void rankbench_add_corners(
+        const rankbench_equations *to, rankbench_vectors vectors, const int four
+    ) {
+        const Py_ssize_t last = to->width - 4, stride = to->stride;
+        double *first = to->matrix, *second = to->matrix + last * stride + last, *right = to->right;
+        const double *v = vectors.first;
+        rankbench_lanes a, b, c, d, e, f, g = {0}, h = {0}, r, s, near, far;
+        RANKBENCH_LOAD(a, first);
+        RANKBENCH_LOAD(b, first + stride);
+        RANKBENCH_LOAD(c, first + 2 * stride);
+        RANKBENCH_LOAD(d, first + 3 * stride);
+        RANKBENCH_LOAD(r, right);
+        RANKBENCH_LOAD(e, second);
+        RANKBENCH_LOAD(f, second + stride);
+        if (four) {
+            RANKBENCH_LOAD(g, second + 2 * stride);
+            RANKBENCH_LOAD(h, second + 3 * stride);
+        }
+        RANKBENCH_LOAD(s, right + last);
+        for (Py_ssize_t i = 0; i < vectors.n; i++, v += stride) {
+            RANKBENCH_LOAD(near, v);
+            RANKBENCH_LOAD(far, v + last);
+            a += v[0] * near;
+            b += v[1] * near;
+            c += v[2] * near;
+            d += v[3] * near;
+            r += vectors.values[i] * near;
+            e += v[last] * far;
+            f += v[last + 1] * far;
+            if (four) {
+                g += v[last + 2] * far;
+                h += v[last + 3] * far;
+            }
+            s += vectors.values[i] * far;
+        }
+        RANKBENCH_STORE(first, a);
+        RANKBENCH_STORE(first + stride, b);
+        RANKBENCH_STORE(first + 2 * stride, c);
+        RANKBENCH_STORE(first + 3 * stride, d);
+        RANKBENCH_STORE(right, r);
+        RANKBENCH_STORE(second, e);
+        RANKBENCH_STORE(second + stride, f);
+        if (four) {
+            RANKBENCH_STORE(second + 2 * stride, g);
+            RANKBENCH_STORE(second + 3 * stride, h);
+        }
+        RANKBENCH_STORE(right + last, s);
+    }
+    #endif
+
     static void rankbench_add_products(const rankbench_equations *to, rankbench_vectors vectors) {
-        for (Py_ssize_t row = 0; row < to->width; row += 4)
+        Py_ssize_t row = 0, end = to->width;
+    #if RANKBENCH_WIDTH == 4
+        if (end % 8 == 4 && end > 4) {
+            if (to->unknowns + 2 <= end)
+                rankbench_add_corners(to, vectors, 0);
+            else
+                rankbench_add_corners(to, vectors, 1);
+            for (Py_ssize_t column = 4; column < end; column += 8)
+                rankbench_tile(to, vectors, 0, column, 1, 1, 0);
+            row += 4;
+            end -= 4;
+        }
+    #endif
+        for (; row < end; row += 4)
             rankbench_band(to, vectors, row, 0);
     }
 
@@ -291,7 +381,14 @@ cdef extern from *:
         const double *values
         Py_ssize_t n
 
-    void fill "rankbench_fill" (const double *numbers, Py_ssize_t n, double *out) noexcept nogil
+    ctypedef struct Chosen "rankbench_chosen":
+        const int32_t *rows
+        Py_ssize_t n
+        Py_ssize_t apart  # from one row to the next
+
+    void gather "rankbench_gather" (
+        const double *vectors, Chosen chosen, Py_ssize_t n, double *out, Py_ssize_t stride
+    ) noexcept nogil
     void add_products "rankbench_add_products" (const Equations *to, Vectors vectors) noexcept nogil
     int solve_equations "rankbench_solve_equations" (const Equations *of) noexcept nogil
     void solve_four "rankbench_solve_four" (const Equations *of) noexcept nogil

@@ -20,8 +20,48 @@ from rankbench.kernels.shared.losses cimport MARGINS, Loss, Outcomes, Parabolas,
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport first_id, first_value
 
-cdef enum:
-    _SIDE_BY_SIDE = 16  # items that a thread takes at a time
+cdef extern from *:
+    """
+    typedef struct { const double *curvatures; const int32_t *opponents; double own; const double *others; }
+        rankbench_bends;
+
+    /* Adds c_k (p_j - p_k) for the four opponents from `at` on, each to a lane of its own. */
+    static inline void rankbench_add_bends(rankbench_four *sum, const rankbench_bends *of, Py_ssize_t at) {
+        const int32_t *k = of->opponents + at;
+        for (int part = 0; part < RANKBENCH_PARTS; part++, k += RANKBENCH_WIDTH, at += RANKBENCH_WIDTH) {
+            rankbench_lanes curvatures, others;
+            RANKBENCH_LOAD(curvatures, of->curvatures + at);
+            for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+                others[lane] = of->others[k[lane]];
+            sum->part[part] += curvatures * (of->own - others);
+        }
+    }
+
+    /* sum_k c_k (p_j - p_k) over n opponents: eight at a time, then four, then the rest in order. */
+    static inline double rankbench_sum_of_bends(rankbench_bends of, Py_ssize_t n) {
+        rankbench_four even = {0}, odd = {0};
+        double rest = 0.0;
+        Py_ssize_t at = 0;
+        for (; at + 8 <= n; at += 8) {
+            rankbench_add_bends(&even, &of, at);
+            rankbench_add_bends(&odd, &of, at + 4);
+        }
+        if (at + 4 <= n) {
+            rankbench_add_bends(&even, &of, at);
+            at += 4;
+        }
+        for (; at < n; at++)
+            rest += of.curvatures[at] * (of.own - of.others[of.opponents[at]]);
+        return rankbench_sum_of_eight(even, odd) + rest;
+    }
+    """
+    ctypedef struct Bends "rankbench_bends":
+        # What the row j of a Hessian times a direction p is made of.
+        const double *curvatures  # of the pairs of j, c_jk
+        const int32_t *opponents  # k
+        double own  # p_j
+        const double *others  # p
+    double _sum_of_bends "rankbench_sum_of_bends" (Bends of, Py_ssize_t n) noexcept nogil
 
 cdef struct TournamentView:
     const int64_t *indptr
@@ -131,9 +171,9 @@ def curvature_times(
     agree("numbers of the direction", direction.shape[0], out.shape[0])
     agree("curvatures", curvature.shape[0], tournament.opponents.shape[0])
     cdef const double *per_pair = first_value(curvature)
-    cdef Py_ssize_t block, n = out.shape[0]
-    for block in prange((n + _SIDE_BY_SIDE - 1) // _SIDE_BY_SIDE, nogil=True, schedule="dynamic", num_threads=threads):
-        _curvature_times(block * _SIDE_BY_SIDE, n, &tournament.view, per_pair, &direction[0], &out[0])
+    cdef Py_ssize_t item
+    for item in prange(out.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=threads):
+        out[item] = _curvature_times(item, &tournament.view, per_pair, &direction[0])
 
 
 cdef Sides _lay_out(Arena *arena, Py_ssize_t comparisons, Py_ssize_t n_items) noexcept nogil:
@@ -229,47 +269,9 @@ cdef Totals _sweep_row(
     return Totals(total, gradient, diagonal)
 
 
-cdef void _curvature_times(
-    Py_ssize_t first, Py_ssize_t n, const TournamentView *rows, const double *curvature, const double *direction,
-    double *out,
+cdef inline double _curvature_times(
+    Py_ssize_t item, const TournamentView *rows, const double *curvature, const double *direction
 ) noexcept nogil:
-    """The entries of the Hessian times a direction of some items, four at a time."""
-    cdef Py_ssize_t item = first, end = min(first + _SIDE_BY_SIDE, n), j
-    while item + 4 <= end:
-        _four_curvatures_times(item, rows, curvature, direction, out)
-        item += 4
-    for j in range(item, end):
-        out[j] = _rest_of_row(0.0, j, rows.indptr[j], rows, curvature, direction)
-
-
-cdef inline void _four_curvatures_times(
-    Py_ssize_t item, const TournamentView *view, const double *curvature, const double *direction, double *out
-) noexcept nogil:
-    """The entries of four items: their rows side by side as far as the shortest goes, then the rest of each.
-
-    So no addition waits for the one just before it, and each row is summed in order.
-    """
-    cdef TournamentView rows = view[0]
-    cdef int64_t p = rows.indptr[item], q = rows.indptr[item + 1], r = rows.indptr[item + 2], s = rows.indptr[item + 3]
-    cdef int64_t both = min(min(q - p, r - q), min(s - r, rows.indptr[item + 4] - s)), k
-    cdef double a = 0.0, b = 0.0, c = 0.0, d = 0.0
-    for k in range(both):
-        a += curvature[p + k] * (direction[item] - direction[rows.opponents[p + k]])
-        b += curvature[q + k] * (direction[item + 1] - direction[rows.opponents[q + k]])
-        c += curvature[r + k] * (direction[item + 2] - direction[rows.opponents[r + k]])
-        d += curvature[s + k] * (direction[item + 3] - direction[rows.opponents[s + k]])
-    out[item] = _rest_of_row(a, item, p + both, view, curvature, direction)
-    out[item + 1] = _rest_of_row(b, item + 1, q + both, view, curvature, direction)
-    out[item + 2] = _rest_of_row(c, item + 2, r + both, view, curvature, direction)
-    out[item + 3] = _rest_of_row(d, item + 3, s + both, view, curvature, direction)
-
-
-cdef inline double _rest_of_row(
-    double total, Py_ssize_t item, int64_t start, const TournamentView *rows, const double *curvature,
-    const double *direction,
-) noexcept nogil:
-    """An entry of the Hessian times a direction, whose sum before the edge at `start` is known."""
-    cdef Py_ssize_t edge
-    for edge in range(start, rows.indptr[item + 1]):
-        total += curvature[edge] * (direction[item] - direction[rows.opponents[edge]])
-    return total
+    """The entry of the Hessian times a direction for one item."""
+    cdef int64_t first = rows.indptr[item], end = rows.indptr[item + 1]
+    return _sum_of_bends(Bends(curvature + first, rows.opponents + first, direction[item], direction), end - first)

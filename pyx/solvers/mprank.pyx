@@ -23,7 +23,7 @@ from rankbench.kernels.shared.blas cimport multiply_transposed, spectrum, spectr
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.normal_equations cimport (
-    BLOCK, Equations, Vectors, add_products, clear, fill, room_for, solve_equations, stride_of,
+    BLOCK, Chosen, Equations, Vectors, add_products, clear, gather, room_for, solve_equations, stride_of,
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport SparseRows
@@ -307,9 +307,9 @@ cdef int _solve_primal(
     clear(system, n)
     while block < m:
         size = min(<Py_ssize_t> BLOCK, m - block)
+        gather(features.entries, Chosen(own.items + block, size, n), n, memory.gathered, system.stride)
         for a in range(size):
             centred = memory.gathered + a * system.stride
-            fill(features.entries + own.items[block + a] * n, n, centred)
             for k in range(n):
                 centred[k] -= means[k]
             memory.targets[a] = own.values[block + a] - mean_value
