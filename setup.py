@@ -53,9 +53,11 @@ LEVELLED = (  # the kernels that gain from them: `asv_benchmarks/peers levels` m
     "solvers/frsvm",
     "solvers/global_ranking",
     "solvers/mprank",
+    "solvers/rankboost",
     "solvers/robirank",
     "solvers/sgd",
     "solvers/slim",
+    "solvers/sqlrank",
     "solvers/svrank",
 )
 

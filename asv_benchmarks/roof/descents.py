@@ -113,7 +113,7 @@ def _altsvm_random(share: float, rank: int) -> Ready:
     return Ready(call, n, counts, {"rank": width}, state.items.nbytes + state.users.nbytes, state.plan.records.nbytes)
 
 
-@case("robirank descent, rank 10", "update", "308 instructions, with an exp2", rank=10)
+@case("robirank descent, rank 10", "update", "an update waits for a power of the margin that the last one set", rank=10)
 def _robirank_descent(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     wishes = wishes_of(train, "rated")
@@ -137,12 +137,7 @@ def _robirank_descent(share: float, rank: int) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * (width + 1) * train.n_items)
 
 
-@case(
-    "robirank closed form, rank 10",
-    "pair",
-    "two logarithms for each wish, and a factor for each pair",
-    rank=10,
-)
+@case("robirank closed form, rank 10", "pair", rank=10)
 def _robirank_closed(share: float, rank: int) -> Ready:
     train = ratings(share)
     wishes = wishes_of(train, "rated")
@@ -151,12 +146,13 @@ def _robirank_closed(share: float, rank: int) -> Ready:
     counts = {
         "pyx/solvers/robirank.pyx: closed_form by pairs": pairs,
         "pyx/solvers/robirank.pyx: closed_form by candidates": len(train),
+        "pyx/solvers/robirank.pyx: closed_form by wishes": len(wishes),
     }
     powers = DOUBLE * len(train) / train.n_users
     return Ready(lambda: wishes.close(users, items, 1), pairs, counts, {"rank": users.shape[1]}, powers, items.nbytes)
 
 
-@case("sqlrank, slopes of lists", "entry", "five exponentials and a logarithm in a chain")
+@case("sqlrank, slopes of lists", "entry", "two chains of sums and two quotients; all else is done side by side")
 def _lists(share: float) -> Ready:
     train = ratings(share)
     n = len(train)

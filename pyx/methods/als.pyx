@@ -12,7 +12,7 @@ may be added to all rows' objectives, such as the squares of a row's products wi
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport isfinite, isinf, pow
+from libc.math cimport isfinite, isinf
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
@@ -23,6 +23,7 @@ from rankbench.kernels.shared.normal_equations cimport (
     solve_four, stride_of,
 )
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.powers cimport raised
 from rankbench.kernels.shared.rows cimport (
     Pattern, PatternView, SparseRows, SparseView, first_id, first_row, first_value, longest_row,
 )
@@ -310,7 +311,7 @@ cdef bint _sum_row(const Regressions *all_rows, Py_ssize_t row, Memory memory) n
     cdef Py_ssize_t a, b, rank = all_rows.rank
     cdef Equations *system = &memory.system
     cdef const Penalties *penalties = &all_rows.penalties
-    cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef double scale = raised(<double> n + penalties.more, penalties.power)
     cdef Entries entries = Entries(all_rows.rows.columns + begin, all_rows.rows.values + begin, n)
     cdef double *diagonal
     clear(system, rank)
@@ -367,7 +368,7 @@ cdef int _improve_row(
     cdef Py_ssize_t a
     cdef int _iteration
     cdef double squared, start, before, length
-    cdef double scale = pow(<double> (rows.indptr[row + 1] - rows.indptr[row]) + penalties.more, penalties.power)
+    cdef double scale = raised(<double> (rows.indptr[row + 1] - rows.indptr[row]) + penalties.more, penalties.power)
     if rows.indptr[row] == rows.indptr[row + 1]:
         _set_free(out, penalties.each, rank)
         return 0
@@ -416,7 +417,7 @@ cdef int _sweep_row(
     Invariant: errors = values - vectors . out.
     """
     cdef int64_t entry, begin = rows.indptr[row], n = rows.indptr[row + 1] - rows.indptr[row]
-    cdef double scale = pow(<double> n + penalties.more, penalties.power)
+    cdef double scale = raised(<double> n + penalties.more, penalties.power)
     cdef Equations *system = &memory.memory.system
     cdef const double *v
     cdef int first = 0, size, a

@@ -443,10 +443,26 @@ cdef inline double total(const double *x, Py_ssize_t n) noexcept nogil:
 cdef extern from *:
     """
     #include <string.h>
+    #ifdef __SSE2__
+    #include <immintrin.h>
+    #endif
     typedef struct { double total; Py_ssize_t count; } rankbench_beyond;
 
     /* Compilers do not turn these sums over some of the elements into vector instructions by themselves. */
     typedef long long rankbench_flags __attribute__((vector_size(8 * RANKBENCH_WIDTH)));  /* all bits set: true */
+
+    static inline int rankbench_any(rankbench_flags flags) {
+    #if defined(__AVX__)
+        return _mm256_movemask_pd((__m256d) flags);
+    #elif defined(__SSE2__)
+        return _mm_movemask_pd((__m128d) flags);
+    #else
+        int any = 0;
+        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+            any |= flags[lane] != 0;
+        return any;
+    #endif
+    }
 
     static const long long rankbench_there[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
 

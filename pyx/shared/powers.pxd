@@ -1,5 +1,5 @@
-# Powers of e and logarithms near one, several at a time: the C library has one at a time, which takes several times as
-# long, and its last bits depend on the processor. Sums, products and quotients alone give the same bits everywhere.
+# Powers and logarithms, several at a time: the C library has one at a time, which takes several times as long, and its
+# last bits depend on the processor. Sums, products and quotients alone give the same bits everywhere.
 #
 # With x = k ln 2 + r, |r| <= ln(2) / 2, e^x = 2^k e^r. The power of r is its Taylor series up to r^13, whose error is
 # below 1e-17; the result is within one unit in the last place. Below -708 the power is that of -708, 3e-308, and above
@@ -8,6 +8,9 @@
 # For 0 <= y <= 1, ln(1 + y) is ln(1 + z) with z = y or, if y > sqrt(2) - 1, ln 2 + ln(1 + z) with z = (y - 1) / 2. With
 # s = z / (2 + z), ln(1 + z) = 2 artanh(s) = z - z^2 / 2 + s (z^2 / 2 + 2 s^2 / 3 + 2 s^4 / 5 + ...). As |s| <= 0.172,
 # the terms up to s^22 leave an error below 1e-17; the result is within two units in the last place.
+#
+# Powers of two are the same with r = (x - k) ln 2, of -500 below -500 and of 500 above 500. For x = 2^k (1 + y) >= 1
+# with 0 <= y < 1, log2(x) = k + ln(1 + y) / ln 2, within three units in the last place.
 
 from rankbench.kernels.shared.lanes cimport LANES
 
@@ -18,25 +21,31 @@ cdef extern from *:
     #define RANKBENCH_PICK(mask, yes, no) \\
         ((rankbench_lanes) (((rankbench_flags) (yes) & (mask)) | ((rankbench_flags) (no) & ~(mask))))
 
+    #define RANKBENCH_SHIFT 6755399441055744.0 /* 1.5 * 2^52: the last bits of a sum with it are the nearest integer */
+
+    typedef unsigned long long rankbench_bits __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
+
     static inline rankbench_lanes rankbench_all(double x) {
         return x - (rankbench_lanes) {0.0};
     }
 
-    /* Powers of numbers from -708 to 709. */
-    static inline rankbench_lanes rankbench_powers_within(rankbench_lanes x) {
-        rankbench_lanes shifted, whole, r, s, q, even, odd;
-        shifted = x * 1.4426950408889634 + 6755399441055744.0;  /* 1.5 * 2^52: the last bits are k */
-        whole = shifted - 6755399441055744.0;
-        r = x - whole * 6.93147180369123816490e-01;  /* ln 2 in two parts; the product with the first one is exact */
-        r = r - whole * 1.90821492927058770002e-10;
-        s = r * r;
-        q = s * s;
+    /* 2^k e^r, k being the last bits of `shifted`. */
+    static inline rankbench_lanes rankbench_scaled_powers(rankbench_lanes r, rankbench_lanes shifted) {
+        rankbench_lanes s = r * r, q = s * s, even, odd, x;
         even = (1.0 / 2 + s * (1.0 / 24)) + q * (1.0 / 720 + s * (1.0 / 40320))
             + q * q * (1.0 / 3628800 + s * (1.0 / 479001600));
         odd = (1.0 / 6 + s * (1.0 / 120)) + q * (1.0 / 5040 + s * (1.0 / 362880))
             + q * q * (1.0 / 39916800 + s * (1.0 / 6227020800));
         x = 1.0 + (r + (s * even + r * s * odd));
         return (rankbench_lanes) ((rankbench_flags) x + ((rankbench_flags) shifted << 52));
+    }
+
+    /* Powers of numbers from -708 to 709. */
+    static inline rankbench_lanes rankbench_powers_within(rankbench_lanes x) {
+        const rankbench_lanes shifted = x * 1.4426950408889634 + RANKBENCH_SHIFT, whole = shifted - RANKBENCH_SHIFT;
+        rankbench_lanes r = x - whole * 6.93147180369123816490e-01;  /* ln 2 in two parts: the first product is exact */
+        r = r - whole * 1.90821492927058770002e-10;
+        return rankbench_scaled_powers(r, shifted);
     }
 
     static inline rankbench_lanes rankbench_powers_of(rankbench_lanes x) {
@@ -54,6 +63,21 @@ cdef extern from *:
             + q * q * (q * q) * (2.0 / 21);
         const rankbench_lanes log = z - (half - s * (half + t * (even + t * odd)));
         return RANKBENCH_PICK(large, log + 0.6931471805599453, log);
+    }
+
+    static inline rankbench_lanes rankbench_powers_of_two(rankbench_lanes x) {
+        x = RANKBENCH_PICK(x < -500.0, rankbench_all(-500.0), x);
+        x = RANKBENCH_PICK(x > 500.0, rankbench_all(500.0), x);
+        const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
+        return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * 0.6931471805599453, shifted);
+    }
+
+    static inline rankbench_lanes rankbench_logs_to_two(rankbench_lanes x) {
+        const rankbench_bits bits = (rankbench_bits) x;
+        const rankbench_lanes whole = (rankbench_lanes) (bits >> 52 | 0x4330000000000000) - (0x1p52 + 1023.0);
+        const rankbench_lanes y = (rankbench_lanes) ((bits & 0xfffffffffffff) | 0x3ff0000000000000) - 1.0;
+        const rankbench_lanes unknown = x - x;  /* zero, or NaN if x is not finite */
+        return (whole + unknown) + rankbench_logs_of_one_plus(y) * 1.4426950408889634;
     }
 
     /* The first n > 0 numbers of a register, as far as it goes; what is missing is zero. */
@@ -91,12 +115,52 @@ cdef extern from *:
             rankbench_store_some(out + k, rankbench_powers_of(rankbench_some(x + k, n - k) - less), n - k);
     }
 
+    static inline double rankbench_power_of_two(double x) {
+        return rankbench_powers_of_two((rankbench_lanes) {x})[0];
+    }
+
+    static inline double rankbench_log_to_two(double x) {
+        return rankbench_logs_to_two((rankbench_lanes) {x, 1.0})[0];
+    }
+
+    static inline void rankbench_all_powers_of_two(const double *x, double less, Py_ssize_t n, double *out) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
+            rankbench_store_some(out + k, rankbench_powers_of_two(rankbench_some(x + k, n - k) - less), n - k);
+    }
+
+    static inline void rankbench_all_logs_to_two(const double *x, Py_ssize_t n, double *out) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
+            rankbench_store_some(out + k, rankbench_logs_to_two(rankbench_some(x + k, n - k)), n - k);
+    }
+
     static inline void rankbench_all_logs_of_one_plus(const double *y, Py_ssize_t n, double *out) {
         for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
             rankbench_store_some(out + k, rankbench_logs_of_one_plus(rankbench_some(y + k, n - k)), n - k);
     }
     """
     double power "rankbench_power" (double x) noexcept nogil  # e^x
-    # out = e^(x - less), and out = ln(1 + y) for y from 0 to 1, for n numbers
+    double power_of_two "rankbench_power_of_two" (double x) noexcept nogil
+    double log_to_two "rankbench_log_to_two" (double x) noexcept nogil  # log2(x) for x >= 1; below 1 less exactly
+    # for n numbers: out = 2^(x - less), out = log2(x) for x >= 1, out = e^(x - less), out = ln(1 + y) for 0 <= y <= 1
+    void powers_of_two "rankbench_all_powers_of_two" (
+        const double *x, double less, Py_ssize_t n, double *out
+    ) noexcept nogil
+    void logs_to_two "rankbench_all_logs_to_two" (const double *x, Py_ssize_t n, double *out) noexcept nogil
     void powers "rankbench_powers" (const double *x, double less, Py_ssize_t n, double *out) noexcept nogil
     void logs_of_one_plus "rankbench_all_logs_of_one_plus" (const double *y, Py_ssize_t n, double *out) noexcept nogil
+
+
+cdef inline double raised(double x, double power) noexcept nogil:
+    """x^power, for x >= 1, within some units in the last place; exactly for the powers 0 and 1."""
+    if power == 0.0:
+        return 1.0
+    return x if power == 1.0 else power_of_two(power * log_to_two(x))
+
+
+cdef inline double log_of_one_plus(double y) noexcept nogil:
+    """ln(1 + y) for y >= 0."""
+    cdef double small = y
+    if y > 1.0:
+        return 0.6931471805599453 * log_to_two(1.0 + y)
+    logs_of_one_plus(&small, 1, &small)
+    return small

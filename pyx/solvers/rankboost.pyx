@@ -13,12 +13,13 @@ visited: thresholds below it are summed up from below, and thresholds above it f
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport INFINITY, atanh, exp, fabs
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, longs, taken
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.powers cimport log_of_one_plus, power, powers
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView, first_value
 from rankbench.kernels.shared.sorting cimport argsort
 
@@ -26,6 +27,7 @@ cdef enum:
     _BELOW = -1  # a run of the rows with a feature's lowest values, upwards
     _ABOVE = 1  # a run of the rows with its highest values, downwards
     _CHUNK = 1 << 15  # entries in a unit of work of a thread
+    _TOGETHER = 64  # powers that are computed at a time
 
 cdef struct Columns:
     # The nonzero features of one user's rows, feature by feature, and scratch memory to sort one feature.
@@ -450,7 +452,7 @@ cdef Threshold _add_threshold(Best best, double pairs, double total, RunList run
     r = max(-limit, min(limit, side * best.pull / total))
     if fabs(r) < 1e-12:
         return Threshold(0, 0.0, 0.0)  # rounding error: no threshold separates any pair
-    weight = atanh(r)
+    weight = _half_log_odds(r)
     for k in range(runs.starts[best.run], best.entry + 1):
         entry = runs.entries[k]
         scores[entry ^ (entry >> 31)] += side * weight
@@ -477,34 +479,65 @@ cdef void _weigh(
     cdef double top = _largest_difference(values, scores, n), peak = -INFINITY, sum_ = 0.0
     cdef Py_ssize_t start = 0, end, k
     total[0] = 0.0
+    for k in range(n):
+        pulls[k] = 0.0
     while start < n:
         end = _end_of_level(values, start, n)
-        for k in range(start, end):
-            pulls[k] = sum_ * exp(peak - scores[k] - top)
-            total[0] += pulls[k]
-        for k in range(start, end):
-            _join(scores[k], &peak, &sum_)
+        _add_powers(scores + start, end - start, -1.0, peak - top, sum_, pulls + start)
+        _join(scores + start, end - start, 1.0, &peak, &sum_)
         start = end
+    for k in range(n):
+        total[0] += pulls[k]
     peak, sum_, end = -INFINITY, 0.0, n
     while end > 0:
         start = end - 1
         while start > 0 and values[start - 1] == values[start]:
             start -= 1
-        for k in range(start, end):
-            pulls[k] -= sum_ * exp(peak + scores[k] - top)
-        for k in range(start, end):
-            _join(-scores[k], &peak, &sum_)
+        _add_powers(scores + start, end - start, 1.0, peak - top, -sum_, pulls + start)
+        _join(scores + start, end - start, -1.0, &peak, &sum_)
         end = start
-    loss[0] = total[0] / pairs * exp(top)
+    loss[0] = total[0] / pairs * (power(top) if top < 709.0 else INFINITY)
 
 
-cdef inline void _join(double exponent, double *peak, double *sum_) noexcept nogil:
-    """Add e^exponent to sum_ e^peak, peak being the largest exponent so far."""
-    if exponent > peak[0]:
-        sum_[0] = sum_[0] * exp(peak[0] - exponent) + 1.0
-        peak[0] = exponent
-    else:
-        sum_[0] += exp(exponent - peak[0])
+cdef inline double _half_log_odds(double r) noexcept nogil:
+    """artanh(r) = 1/2 ln((1 + r) / (1 - r)), for |r| < 1."""
+    cdef double size = fabs(r), half = 0.5 * log_of_one_plus(2.0 * size / (1.0 - size))
+    return half if r > 0.0 else -half
+
+
+cdef inline void _add_powers(
+    const double *scores, Py_ssize_t n, double sign, double middle, double factor, double *out
+) noexcept nogil:
+    """out += factor e^(middle + sign score)"""
+    cdef double some[_TOGETHER]
+    cdef Py_ssize_t first = 0, count, k
+    while factor != 0.0 and first < n:
+        count = min(<Py_ssize_t> _TOGETHER, n - first)
+        for k in range(count):
+            some[k] = middle + sign * scores[first + k]
+        powers(some, 0.0, count, some)
+        for k in range(count):
+            out[first + k] += factor * some[k]
+        first += count
+
+
+cdef inline void _join(const double *scores, Py_ssize_t n, double sign, double *peak, double *sum_) noexcept nogil:
+    """Add all e^(sign score) to sum_ e^peak, peak being the largest exponent so far."""
+    cdef double some[_TOGETHER]
+    cdef double highest = peak[0]
+    cdef Py_ssize_t first = 0, count, k
+    for k in range(n):
+        highest = max(highest, sign * scores[k])
+    sum_[0] *= power(peak[0] - highest)
+    peak[0] = highest
+    while first < n:
+        count = min(<Py_ssize_t> _TOGETHER, n - first)
+        for k in range(count):
+            some[k] = sign * scores[first + k] - highest
+        powers(some, 0.0, count, some)
+        for k in range(count):
+            sum_[0] += some[k]
+        first += count
 
 
 cdef double _largest_difference(const double *values, const double *scores, Py_ssize_t n) noexcept nogil:

@@ -5,11 +5,12 @@ t_ij = sum_k log2(1 + 2^(f_ik - f_ij)). The closed form uses all candidates, the
 """
 
 # Roof of closed_form by pairs, a wish and a candidate: 8 bytes; 3 flops.
-# Roof of closed_form by candidates, a candidate: 4 bytes; 2 * rank + 4 flops; rank / 8 lines; 1 calls.
+# Roof of closed_form by candidates, a candidate: 4 bytes; 2 * rank + 40 flops; rank / 8 lines.
+# Roof of closed_form by wishes, a wish: 16 bytes; 100 flops.
 # Roof of descend, an update: 4 bytes; 17 * rank + 30 flops; rank / 4 + 2 lines; 1 calls.
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport exp2, fabs, log2, sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
@@ -18,53 +19,64 @@ from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport Difference, dot, dot_rows_at, of_long_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.powers cimport logs_to_two, power_of_two, powers_of_two
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
-
-cdef enum:
-    _FARTHEST = 500  # larger score differences are clipped to it: 2^500 keeps all products finite
 
 cdef extern from *:
     """
-    #include <math.h>
-    #include <string.h>
+    #define RANKBENCH_FULL 0x1p125
 
-    typedef double rankbench_products __attribute__((vector_size(16)));
-    typedef long long rankbench_fulls __attribute__((vector_size(16)));
+    /* Takes the logarithms of four products to one sum, and begins anew. */
+    static void rankbench_take_logs(rankbench_four *products, double *total) {
+        rankbench_four logs;
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            logs.part[part] = rankbench_logs_to_two(products->part[part]);
+            products->part[part] = rankbench_all(1.0);
+        }
+        *total += rankbench_sum_of_four(logs);
+    }
+
+    /* ((first second) (third fourth)) lane */
+    static inline double rankbench_product_of_four(rankbench_four products) {
+        const double *lanes = (const double *) &products;
+        return (lanes[0] * lanes[1]) * (lanes[2] * lanes[3]);
+    }
 
     /* sum_k log2(1 + powers_k scale), as the logarithm of a product: one multiplication per term, and few logarithms.
 
-       Four products are computed side by side. A factor is at most 1 + 2^500, and the logarithm of a product is taken
-       once one is above 2^250, so that none gets near 2^1024, nor does the product of all four at the end. */
-    static double rankbench_logistic_sum(const double *powers, Py_ssize_t n, double scale) {
-        const double full = 0x1p250;
-        const rankbench_products ones = {1.0, 1.0}, limits = {full, full};
-        rankbench_products first = ones, second = ones, v, w;
-        rankbench_fulls over;
-        Py_ssize_t k, whole = n - n % 4;
-        double total = 0.0, a;
-        for (k = 0; k < whole; k += 4) {
-            memcpy(&v, powers + k, sizeof v);
-            memcpy(&w, powers + k + 2, sizeof w);
-            first *= 1.0 + v * scale;
-            second *= 1.0 + w * scale;
-            over = (first > limits) | (second > limits);
-            if (over[0] | over[1]) {
-                total += (log2(first[0]) + log2(first[1])) + (log2(second[0]) + log2(second[1]));
-                first = second = ones;
+       Eight products are computed side by side. A factor is at most 1 + 2^500, and the logarithm of a product is taken
+       once it is above 2^125, so that none gets near 2^1024, nor does the product of all eight at the end, which is
+       given back in `product`. The number of terms is a multiple of eight. */
+    static inline double rankbench_logistic_sum(const double *powers, Py_ssize_t n, double scale, double *product) {
+        rankbench_four one, two;
+        double total = 0.0;
+        for (int part = 0; part < RANKBENCH_PARTS; part++)
+            one.part[part] = two.part[part] = rankbench_all(1.0);
+        for (Py_ssize_t k = 0; k < n; k += 8) {
+            rankbench_flags full = {0};
+            for (int part = 0; part < RANKBENCH_PARTS; part++) {
+                rankbench_lanes v, w;
+                RANKBENCH_LOAD(v, powers + k + part * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(w, powers + k + 4 + part * RANKBENCH_WIDTH);
+                one.part[part] *= 1.0 + v * scale;
+                two.part[part] *= 1.0 + w * scale;
+                full |= (one.part[part] > RANKBENCH_FULL) | (two.part[part] > RANKBENCH_FULL);
+            }
+            if (rankbench_any(full)) {
+                rankbench_take_logs(&one, &total);
+                rankbench_take_logs(&two, &total);
             }
         }
-        a = first[0];
-        for (k = whole; k < n; k++) {
-            a *= 1.0 + powers[k] * scale;
-            if (a > full) {
-                total += log2(a);
-                a = 1.0;
-            }
-        }
-        return total + log2((a * first[1]) * (second[0] * second[1]));
+        *product = rankbench_product_of_four(one) * rankbench_product_of_four(two);
+        return total;
     }
     """
-    double _logistic_sum "rankbench_logistic_sum" (const double *powers, Py_ssize_t n, double scale) noexcept nogil
+    double _logistic_sum "rankbench_logistic_sum" (
+        const double *powers, Py_ssize_t n, double scale, double *product
+    ) noexcept nogil
+
+cdef enum:
+    _TERMS = 8  # a sum of logarithms has a multiple of so many
 
 cdef struct WishesView:
     Py_ssize_t n  # users
@@ -81,6 +93,12 @@ cdef struct Own:
     const double *gains
     Py_ssize_t n
     const int32_t *candidates
+
+cdef struct Memory:
+    # Scratch memory of one thread.
+    double *powers  # of each candidate, and zeros up to a multiple of _TERMS
+    double *products  # of each wish
+    double *sums  # of each wish
 
 cdef struct Model:
     FactorsView factors
@@ -145,17 +163,17 @@ def closed_form(
     for user in range(wishes.view.n):
         longest = max(longest, <Py_ssize_t> (wishes.lists[user, 1] - wishes.lists[user, 0]))
     cdef Arena arena = Arena(NULL, 0)
-    cdef double *powers = floats(&arena, longest)
+    cdef Memory memory = _lay_out(&arena, longest, longest_row(wishes.view.indptr, wishes.view.n))
     cdef Scratch scratch = Scratch(arena.used, threads)
     cdef Own own
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        powers = floats(&arena, longest)
+        memory = _lay_out(&arena, longest, longest_row(wishes.view.indptr, wishes.view.n))
         for user in prange(wishes.view.n, schedule="dynamic", chunksize=4):
             own = _of_user(&wishes.view, user)
             if own.wanted > 0:
                 losses[user] = _close(
-                    own, &users[user, 0], &items[0, 0], users.shape[1], powers, &xi[wishes.view.indptr[user]]
+                    own, &users[user, 0], &items[0, 0], users.shape[1], memory, &xi[wishes.view.indptr[user]]
                 )
             else:
                 losses[user] = 0.0
@@ -210,27 +228,38 @@ cdef inline Own _of_user(const WishesView *wishes, Py_ssize_t user) noexcept nog
     )
 
 
+cdef Memory _lay_out(Arena *arena, Py_ssize_t candidates, Py_ssize_t wishes) noexcept nogil:
+    """Room for a list of so many candidates, and for so many wishes."""
+    return Memory(floats(arena, candidates + _TERMS), floats(arena, wishes), floats(arena, wishes))
+
+
 cdef double _close(
-    Own own, const double *u, const double *items, Py_ssize_t rank, double *powers, double *xi
+    Own own, const double *u, const double *items, Py_ssize_t rank, Memory memory, double *xi
 ) noexcept nogil:
     """Fill in xi of each wish of one user, and return the user's loss.
 
-    Invariant of the sums: powers[k] is 2^(f_k - best), best being the score of the best candidate.
+    A wish is among its own candidates: log2(1 + 1) is the 1 of 1 + t. Invariant of the sums: powers[k] is
+    2^(f_k - best), best being the score of the best candidate.
     """
-    cdef double best, robust, loss = 0.0
-    cdef Py_ssize_t k, row, place, n = own.n
+    cdef double best, loss = 0.0
+    cdef double *powers = memory.powers
+    cdef Py_ssize_t k, row, n = own.n
     dot_rows_at(u, items, own.candidates, n, rank, False, powers)
     best = powers[0]
     for k in range(n):
         best = max(best, powers[k])
-    for k in range(n):
-        powers[k] = exp2(max(powers[k] - best, <double> -_FARTHEST))
+    powers_of_two(powers, best, n, powers)
+    for k in range(n, n + _TERMS):
+        powers[k] = 0.0
     for row in range(own.wanted):
-        place = own.places[row]
-        robust = 1.0 + _logistic_sum(powers, place, 1.0 / powers[place])
-        robust += _logistic_sum(powers + place + 1, n - place - 1, 1.0 / powers[place])
-        xi[row] = 1.0 / robust
-        loss += own.gains[row] * log2(robust)
+        memory.sums[row] = _logistic_sum(powers, n, 1.0 / powers[own.places[row]], &memory.products[row])
+    logs_to_two(memory.products, own.wanted, memory.products)
+    for row in range(own.wanted):
+        memory.sums[row] += memory.products[row]
+        xi[row] = 1.0 / memory.sums[row]
+    logs_to_two(memory.sums, own.wanted, memory.sums)
+    for row in range(own.wanted):
+        loss += own.gains[row] * memory.sums[row]
     return loss
 
 
@@ -265,7 +294,7 @@ cdef inline void _step(
     cdef const double *v = <const double *> (factors.items + j * factors.row)
     cdef const double *w = <const double *> (factors.items + k * factors.row)
     cdef Difference d = of_long_difference(u, v, w, factors.rank)
-    cdef double g = eta * weight / (1.0 + exp2(d.product)), change = d.square + 2.0 * dot(u, u, factors.rank)
+    cdef double g = eta * weight / (1.0 + power_of_two(d.product)), change = d.square + 2.0 * dot(u, u, factors.rank)
     if not (2.0 * fabs(d.product) * g + change) * g < 0.99:  # else it is not too long, and needs no root
         g = min(g, _longest(d.product, change))
     descend_on(factors, user, j, k, eta, -g)

@@ -5,17 +5,32 @@ or the sigmoid of it. With T_t the sum of exp(m) over the places from t on, the 
 and its derivative by m_t is exp(m_t) sum_{r <= t} 1 / T_r - 1.
 """
 
-# Roof of list_slopes, an entry: 24 bytes; 20 flops; 6 calls.
+# Roof of list_slopes, an entry: 24 bytes; 135 flops.
 
 import numpy as np
 
-from cython.parallel cimport prange
-from libc.math cimport INFINITY, exp, fabs, log1p
+from cython.parallel cimport parallel, prange
+from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
-from rankbench.kernels.shared.parallel cimport team
-from rankbench.kernels.shared.rows cimport count_rows, first_row
+from rankbench.kernels.shared.losses cimport decays
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.powers cimport logs_to_two, powers
+from rankbench.kernels.shared.rows cimport count_rows, first_row, longest_row
+
+cdef extern from *:
+    """
+    #define RANKBENCH_LN_2 0.6931471805599453
+    """
+    const double LN_2 "RANKBENCH_LN_2"
+
+cdef struct Memory:
+    # Scratch memory of one thread, a number for each place of a list.
+    double *exponents  # m_t
+    double *steps  # e^-|m_t - the highest m behind it|, and then T_t / T_{t - 1}
+    double *sums  # T_t / e^(the highest m from t on)
 
 
 def list_slopes(
@@ -27,13 +42,20 @@ def list_slopes(
     count_rows(indptr, scores.shape[0])
     agree("slopes", slopes.shape[0], scores.shape[0])
     agree("losses", losses.shape[0], indptr.shape[0] - 1)
-    cdef Py_ssize_t number, first, n
-    for number in prange(losses.shape[0], nogil=True, schedule="dynamic", chunksize=64, num_threads=threads):
-        first = indptr[number]
-        n = indptr[number + 1] - first
-        losses[number] = 0.0
-        if n > 0:
-            losses[number] = _of_list(&scores[first], n, sigmoid, &slopes[first])
+    cdef Py_ssize_t number, first, n, longest = longest_row(&indptr[0], losses.shape[0])
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Memory memory = _lay_out(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    first, n = 0, 0  # private to each thread
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        memory = _lay_out(&arena, longest)
+        for number in prange(losses.shape[0], schedule="dynamic", chunksize=64):
+            first = indptr[number]
+            n = indptr[number + 1] - first
+            losses[number] = 0.0
+            if n > 0:
+                losses[number] = _of_list(&scores[first], n, sigmoid, memory, &slopes[first])
 
 
 def means_to_the_end(
@@ -63,26 +85,61 @@ def means_to_the_end(
                 out[entry, k] = shares[entry] * total[k]
 
 
-cdef double _of_list(const double *scores, Py_ssize_t n, bint sigmoid, double *slopes) noexcept nogil:
-    """The loss of a list. Only differences from l_t = ln T_t are taken, which never rises, so that nothing overflows.
+cdef Memory _lay_out(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """Room for a list of so many places."""
+    return Memory(floats(arena, longest), floats(arena, longest + 1), floats(arena, longest))
 
-    `slopes` holds l until it holds the derivatives. Their sum over r is kept as a_t = sum_{r <= t} exp(l_t - l_r).
-    """
-    cdef double loss = 0.0, ahead = 0.0, later = -INFINITY, m, own
+
+cdef double _of_list(
+    const double *scores, Py_ssize_t n, bint sigmoid, Memory memory, double *slopes
+) noexcept nogil:
+    """The loss of a list, and the slopes: what is e^m_t / T_t at first, times a_t = sum_{r <= t} T_t / T_r, less 1."""
+    cdef double *m = memory.exponents
+    cdef double loss, ahead = 0.0
     cdef Py_ssize_t place
-    for place in range(n - 1, -1, -1):
-        m = _exponent(scores[place], sigmoid)
-        later = max(m, later) + log1p(exp(-fabs(m - later)))
-        loss += later - m
-        slopes[place] = later
+    _exponents(scores, n, sigmoid, m)
+    loss = _sum_from_the_end(n, memory, slopes)
+    logs_to_two(memory.sums, n, memory.sums)
     for place in range(n):
-        m, own = _exponent(scores[place], sigmoid), slopes[place]
-        ahead = 1.0 + ahead * exp(own - later)
-        later = own
-        slopes[place] = (exp(m - own) * ahead - 1.0) * (m * (1.0 - m) if sigmoid else 1.0)
+        loss += LN_2 * memory.sums[place]
+        ahead = 1.0 + ahead * memory.steps[place]
+        slopes[place] = (slopes[place] * ahead - 1.0) * (m[place] * (1.0 - m[place]) if sigmoid else 1.0)
     return loss
 
 
-cdef inline double _exponent(double score, bint sigmoid) noexcept nogil:
-    """The score, or its sigmoid."""
-    return 1.0 / (1.0 + exp(-score)) if sigmoid else score
+cdef inline double _sum_from_the_end(Py_ssize_t n, Memory memory, double *shares) noexcept nogil:
+    """Fill in e^m_t / T_t, the steps and the sums; returns sum_t (the highest m from t on) - m_t.
+
+    Powers are taken of differences from the highest m so far alone, so that nothing overflows.
+    """
+    cdef const double *m = memory.exponents
+    cdef double highest = -INFINITY, behind = 0.0, own, total, beyond = 0.0
+    cdef Py_ssize_t place
+    for place in range(n - 1, -1, -1):
+        memory.steps[place] = m[place] - highest
+        highest = max(highest, m[place])
+    decays(memory.steps, n, memory.steps)
+    highest = -INFINITY
+    for place in range(n - 1, -1, -1):
+        own = memory.steps[place]
+        if m[place] > highest:
+            own, behind, highest = 1.0, behind * own, m[place]
+        total = behind + own
+        memory.steps[place + 1] = behind / total
+        shares[place] = own / total
+        memory.sums[place] = total
+        beyond += highest - m[place]
+        behind = total
+    memory.steps[0] = 0.0
+    return beyond
+
+
+cdef inline void _exponents(const double *scores, Py_ssize_t n, bint sigmoid, double *out) noexcept nogil:
+    """The scores, or their sigmoids."""
+    cdef Py_ssize_t k
+    for k in range(n):
+        out[k] = -scores[k] if sigmoid else scores[k]
+    if sigmoid:
+        powers(out, 0.0, n, out)
+        for k in range(n):
+            out[k] = 1.0 / (1.0 + out[k])

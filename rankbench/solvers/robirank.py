@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import log
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, M
 from rankbench.core.errors import UserError
 from rankbench.data.views import Ratings
 from rankbench.kernels.methods.pairwise import DescentFactors
+from rankbench.kernels.shared.powers import exponentials_of_two
 from rankbench.kernels.solvers import robirank as kernel
 from rankbench.methods.factors import check_rank, seed_of, start
 from rankbench.methods.folding import own, vectors_of_items, with_vectors
@@ -93,7 +95,7 @@ class RobiRank(Checked):
         )
         updates = 0
         while True:
-            weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (np.log(2) * self.draws)
+            weights = wishes.gains * wishes.close(users, items, threads)[0] * wishes.rivals / (log(2) * self.draws)
             order = rng.permutation(train.n_users).astype(np.int32)
             kernel.descend(
                 factors=factors,
@@ -246,10 +248,12 @@ def _gains(values: Floats, low: float | None, high: float | None) -> Floats:
     if not len(values):
         return np.zeros(0)
     low, high = _scale(values, low, high)
-    least = np.exp2(low - high)
+    powers = np.append(np.clip(values, low, high), low)
+    exponentials_of_two(values=powers, less=high, out=powers)
+    least = powers[-1]
     if least == 1:
         return np.zeros(len(values))
-    gains: Floats = (np.exp2(np.clip(values, low, high) - high) - least) / (1 - least)
+    gains: Floats = (powers[:-1] - least) / (1 - least)
     return gains
 
 
