@@ -27,7 +27,7 @@ cdef enum:
     _BELOW = -1  # a run of the rows with a feature's lowest values, upwards
     _ABOVE = 1  # a run of the rows with its highest values, downwards
     _CHUNK = 1 << 15  # entries in a unit of work of a thread
-    _TOGETHER = 64  # powers that are computed at a time
+    _NEAR = 1300  # scores that differ by less have powers, from their middle, whose sums and products do not overflow
 
 cdef struct Columns:
     # The nonzero features of one user's rows, feature by feature, and scratch memory to sort one feature.
@@ -78,6 +78,15 @@ cdef struct Best:
     double pull
     int64_t entry
     int64_t run
+
+cdef struct Rows:
+    # One user's rows, by ascending value.
+    Py_ssize_t n
+    const double *values
+    const double *scores
+    double *rising  # e^(score - the middle of the scores)
+    double *falling  # e^(the middle - score - top)
+    double *pulls
 
 cdef struct Threshold:
     # [x_feature > cut] times a weight; weight 0: none.
@@ -155,6 +164,8 @@ cdef class Boosting:
     cdef const double[::1] pairs
     cdef double[::1] scores
     cdef double[::1] pulls
+    cdef double[::1] rising
+    cdef double[::1] falling
     cdef double[::1] totals
     cdef double[::1] losses
 
@@ -163,7 +174,7 @@ cdef class Boosting:
         if not ratings.view.n == pairs.shape[0] == totals.shape[0] == losses.shape[0]:
             raise ValueError("each user must have a number of pairs, a total and a loss")
         self.ratings, self.pairs, self.totals, self.losses = ratings, pairs, totals, losses
-        self.scores, self.pulls = np.zeros((2, ratings.values.shape[0]))
+        self.scores, self.pulls, self.rising, self.falling = np.zeros((4, ratings.values.shape[0]))
 
 
 def weigh(*, Boosting boosting, int threads):
@@ -459,85 +470,87 @@ cdef Threshold _add_threshold(Best best, double pairs, double total, RunList run
     return Threshold(runs.features[best.run], runs.cuts[best.entry], weight)
 
 
-cdef inline void _weigh_user(Boosting boosting, Py_ssize_t user) noexcept nogil:
-    """Compute the pulls, total weight and loss of one user."""
-    cdef Py_ssize_t first = boosting.ratings.view.indptr[user]
-    _weigh(
-        boosting.ratings.view.values + first, &boosting.scores[first], boosting.ratings.view.indptr[user + 1] - first,
-        boosting.pairs[user], &boosting.pulls[first], &boosting.totals[user], &boosting.losses[user],
-    )
-
-
-cdef void _weigh(
-    const double *values, const double *scores, Py_ssize_t n, double pairs,
-    double *pulls, double *total, double *loss,
-) noexcept nogil:
-    """Compute all pulls, their sum and the loss, in two scans.
-
-    Every weight is divided by e^top, the largest, so that none overflows.
-    """
-    cdef double top = _largest_difference(values, scores, n), peak = -INFINITY, sum_ = 0.0
-    cdef Py_ssize_t start = 0, end, k
-    total[0] = 0.0
-    for k in range(n):
-        pulls[k] = 0.0
-    while start < n:
-        end = _end_of_level(values, start, n)
-        _add_powers(scores + start, end - start, -1.0, peak - top, sum_, pulls + start)
-        _join(scores + start, end - start, 1.0, &peak, &sum_)
-        start = end
-    for k in range(n):
-        total[0] += pulls[k]
-    peak, sum_, end = -INFINITY, 0.0, n
-    while end > 0:
-        start = end - 1
-        while start > 0 and values[start - 1] == values[start]:
-            start -= 1
-        _add_powers(scores + start, end - start, 1.0, peak - top, -sum_, pulls + start)
-        _join(scores + start, end - start, -1.0, &peak, &sum_)
-        end = start
-    loss[0] = total[0] / pairs * (power(top) if top < 709.0 else INFINITY)
-
-
 cdef inline double _half_log_odds(double r) noexcept nogil:
     """artanh(r) = 1/2 ln((1 + r) / (1 - r)), for |r| < 1."""
     cdef double size = fabs(r), half = 0.5 * log_of_one_plus(2.0 * size / (1.0 - size))
     return half if r > 0.0 else -half
 
 
-cdef inline void _add_powers(
-    const double *scores, Py_ssize_t n, double sign, double middle, double factor, double *out
-) noexcept nogil:
-    """out += factor e^(middle + sign score)"""
-    cdef double some[_TOGETHER]
-    cdef Py_ssize_t first = 0, count, k
-    while factor != 0.0 and first < n:
-        count = min(<Py_ssize_t> _TOGETHER, n - first)
-        for k in range(count):
-            some[k] = middle + sign * scores[first + k]
-        powers(some, 0.0, count, some)
-        for k in range(count):
-            out[first + k] += factor * some[k]
-        first += count
+cdef inline void _weigh_user(Boosting boosting, Py_ssize_t user) noexcept nogil:
+    """Compute the pulls, total weight and loss of one user; every weight is divided by e^top, the largest."""
+    cdef Py_ssize_t first = boosting.ratings.view.indptr[user]
+    cdef Rows rows = Rows(
+        boosting.ratings.view.indptr[user + 1] - first, boosting.ratings.view.values + first, &boosting.scores[first],
+        &boosting.rising[first], &boosting.falling[first], &boosting.pulls[first],
+    )
+    cdef double low = INFINITY, high = -INFINITY, top = _largest_difference(rows.values, rows.scores, rows.n)
+    cdef Py_ssize_t k
+    for k in range(rows.n):
+        low, high = min(low, rows.scores[k]), max(high, rows.scores[k])
+    if high - low < _NEAR:
+        boosting.totals[user] = _weigh_near(rows, low + 0.5 * (high - low), top)
+    else:
+        boosting.totals[user] = _weigh_far(rows, top)
+    boosting.losses[user] = boosting.totals[user] / boosting.pairs[user] * (power(top) if top < 709.0 else INFINITY)
 
 
-cdef inline void _join(const double *scores, Py_ssize_t n, double sign, double *peak, double *sum_) noexcept nogil:
-    """Add all e^(sign score) to sum_ e^peak, peak being the largest exponent so far."""
-    cdef double some[_TOGETHER]
-    cdef double highest = peak[0]
-    cdef Py_ssize_t first = 0, count, k
-    for k in range(n):
-        highest = max(highest, sign * scores[k])
-    sum_[0] *= power(peak[0] - highest)
-    peak[0] = highest
-    while first < n:
-        count = min(<Py_ssize_t> _TOGETHER, n - first)
-        for k in range(count):
-            some[k] = sign * scores[first + k] - highest
-        powers(some, 0.0, count, some)
-        for k in range(count):
-            sum_[0] += some[k]
-        first += count
+cdef double _weigh_near(Rows rows, double middle, double top) noexcept nogil:
+    """Compute all pulls in two scans, and return their sum; one power of each row either way is all that they need."""
+    cdef double total = 0.0, sum_ = 0.0
+    cdef Py_ssize_t start = 0, end, k
+    for k in range(rows.n):
+        rows.falling[k] = -rows.scores[k]
+    powers(rows.scores, middle, rows.n, rows.rising)
+    powers(rows.falling, top - middle, rows.n, rows.falling)
+    while start < rows.n:
+        end = _end_of_level(rows.values, start, rows.n)
+        for k in range(start, end):
+            rows.pulls[k] = sum_ * rows.falling[k]
+            total += rows.pulls[k]
+        for k in range(start, end):
+            sum_ += rows.rising[k]
+        start = end
+    sum_, end = 0.0, rows.n
+    while end > 0:
+        start = _start_of_level(rows.values, end)
+        for k in range(start, end):
+            rows.pulls[k] -= sum_ * rows.rising[k]
+        for k in range(start, end):
+            sum_ += rows.falling[k]
+        end = start
+    return total
+
+
+cdef double _weigh_far(Rows rows, double top) noexcept nogil:
+    """The same for scores so far apart that their powers would overflow, with four powers of each row."""
+    cdef double total = 0.0, peak = -INFINITY, sum_ = 0.0
+    cdef Py_ssize_t start = 0, end, k
+    while start < rows.n:
+        end = _end_of_level(rows.values, start, rows.n)
+        for k in range(start, end):
+            rows.pulls[k] = sum_ * power(peak - rows.scores[k] - top)
+            total += rows.pulls[k]
+        for k in range(start, end):
+            _join(rows.scores[k], &peak, &sum_)
+        start = end
+    peak, sum_, end = -INFINITY, 0.0, rows.n
+    while end > 0:
+        start = _start_of_level(rows.values, end)
+        for k in range(start, end):
+            rows.pulls[k] -= sum_ * power(peak + rows.scores[k] - top)
+        for k in range(start, end):
+            _join(-rows.scores[k], &peak, &sum_)
+        end = start
+    return total
+
+
+cdef inline void _join(double exponent, double *peak, double *sum_) noexcept nogil:
+    """Add e^exponent to sum_ e^peak, peak being the largest exponent so far."""
+    if exponent > peak[0]:
+        sum_[0] = sum_[0] * power(peak[0] - exponent) + 1.0
+        peak[0] = exponent
+    else:
+        sum_[0] += power(exponent - peak[0])
 
 
 cdef double _largest_difference(const double *values, const double *scores, Py_ssize_t n) noexcept nogil:
@@ -560,3 +573,11 @@ cdef inline Py_ssize_t _end_of_level(const double *values, Py_ssize_t start, Py_
     while end < n and values[end] == values[start]:
         end += 1
     return end
+
+
+cdef inline Py_ssize_t _start_of_level(const double *values, Py_ssize_t end) noexcept nogil:
+    """The start of the group of values that equal the value before `end`."""
+    cdef Py_ssize_t start = end - 1
+    while start > 0 and values[start - 1] == values[start]:
+        start -= 1
+    return start
