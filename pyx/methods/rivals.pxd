@@ -9,21 +9,20 @@
 # scores lie apart: about 30 nodes give all digits. Where there are more positives than that, nodes meet the rivals in
 # their place, each with a weight, and the positives' sums are read off the polynomial through the nodes' sums.
 
-from libc.math cimport cos, log, sqrt
+from libc.math cimport sqrt
 from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from rankbench.kernels.shared.arena cimport Arena, floats
 from rankbench.kernels.shared.lanes cimport dot_any, total
 from rankbench.kernels.shared.losses cimport LOGISTIC, MARGINS, NEVER, ONCE, Loss, Outcomes, Parabolas, parabolas_of
-from rankbench.kernels.shared.powers cimport powers
+from rankbench.kernels.shared.powers cimport LN_2, log_to_two, powers
 
 cdef enum:
     BLOCK = 16  # rivals at a time
 
 cdef extern from *:
     """
-    #include <math.h>
     #include <string.h>
 
     #define RANKBENCH_WIDEST 200.0
@@ -42,7 +41,7 @@ cdef extern from *:
     ) {
         rankbench_four_rivals sums[4] = {{0}}, squares[4] = {{0}}, fractions[4];
         rankbench_four_bits exponents[4] = {{0}};
-        double logs = 0.0;
+        double logs = 0.0, logs_of_fractions[4];
         for (int i = 0; i < 4; i++)
             fractions[i] = (rankbench_four_rivals) {1.0, 1.0, 1.0, 1.0};
         for (Py_ssize_t start = 0; start < n; start += 16) {
@@ -79,11 +78,14 @@ cdef extern from *:
         }
         for (int i = 0; i < 4; i++) {
             double of_node = 0.0;
+            fractions[i] -= 1.0;
+            memcpy(logs_of_fractions, &fractions[i], sizeof logs_of_fractions);
+            rankbench_all_logs_of_one_plus(logs_of_fractions, 4, logs_of_fractions);
             by_node[i] = (sums[i][0] + sums[i][1]) + (sums[i][2] + sums[i][3]);
             squared_by_node[i] = (squares[i][0] + squares[i][1]) + (squares[i][2] + squares[i][3]);
             for (int lane = 0; lane < 4; lane++)
-                of_node += log(fractions[i][lane])
-                    + ((double) exponents[i][lane] - 1023.0 * (double) (n / 16)) * 0.69314718055994530942;
+                of_node += logs_of_fractions[lane]
+                    + ((double) exponents[i][lane] - 1023.0 * (double) (n / 16)) * RANKBENCH_LN_2;
             logs += weights[i] * of_node;
         }
         return logs;
@@ -202,6 +204,15 @@ cdef inline double _by_powers(
     return found
 
 
+cdef inline double _sine(double x) noexcept nogil:
+    """sin(x) for |x| <= pi / 2, by its Taylor series up to x^23."""
+    cdef double factor = 1.0
+    cdef Py_ssize_t k
+    for k in range(22, 0, -2):
+        factor = 1.0 - factor * x * x / <double> (k * (k + 1))
+    return x * factor
+
+
 cdef inline Py_ssize_t _choose_nodes(Nodes *own, Py_ssize_t count, Nodes *nodes) noexcept nogil:
     """Scores, powers and weights of the nodes, in whole lanes; the positives themselves, unless fewer nodes will do.
 
@@ -216,10 +227,10 @@ cdef inline Py_ssize_t _choose_nodes(Nodes *own, Py_ssize_t count, Nodes *nodes)
         high = max(high, own.scores[k])
     middle, half = 0.5 * (low + high), max(0.5 * (high - low), 1e-6)
     ratio = _PI / half
-    n = (<Py_ssize_t> (_DIGITS / log(ratio + sqrt(1.0 + ratio * ratio))) + 5) // 4 * 4
+    n = (<Py_ssize_t> (_DIGITS / (LN_2 * log_to_two(ratio + sqrt(1.0 + ratio * ratio)))) + 5) // 4 * 4
     if n < count:
         for k in range(n):
-            nodes.places[k] = cos(_PI * (<double> k + 0.5) / <double> n)
+            nodes.places[k] = _sine(_PI * (0.5 - (<double> k + 0.5) / <double> n))
             nodes.scores[k] = middle + half * nodes.places[k]
             nodes.weights[k] = <double> count / <double> n
         for k in range(count):

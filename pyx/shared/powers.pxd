@@ -21,6 +21,7 @@ cdef extern from *:
     #define RANKBENCH_PICK(mask, yes, no) \\
         ((rankbench_lanes) (((rankbench_flags) (yes) & (mask)) | ((rankbench_flags) (no) & ~(mask))))
 
+    #define RANKBENCH_LN_2 0.6931471805599453
     #define RANKBENCH_SHIFT 6755399441055744.0 /* 1.5 * 2^52: the last bits of a sum with it are the nearest integer */
 
     typedef unsigned long long rankbench_bits __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
@@ -62,14 +63,14 @@ cdef extern from *:
         const rankbench_lanes odd = (2.0 / 5 + q * (2.0 / 9) + q * q * (2.0 / 13 + q * (2.0 / 17)))
             + q * q * (q * q) * (2.0 / 21);
         const rankbench_lanes log = z - (half - s * (half + t * (even + t * odd)));
-        return RANKBENCH_PICK(large, log + 0.6931471805599453, log);
+        return RANKBENCH_PICK(large, log + RANKBENCH_LN_2, log);
     }
 
     static inline rankbench_lanes rankbench_powers_of_two(rankbench_lanes x) {
         x = RANKBENCH_PICK(x < -500.0, rankbench_all(-500.0), x);
         x = RANKBENCH_PICK(x > 500.0, rankbench_all(500.0), x);
         const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
-        return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * 0.6931471805599453, shifted);
+        return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted);
     }
 
     static inline rankbench_lanes rankbench_logs_to_two(rankbench_lanes x) {
@@ -138,6 +139,7 @@ cdef extern from *:
             rankbench_store_some(out + k, rankbench_logs_of_one_plus(rankbench_some(y + k, n - k)), n - k);
     }
     """
+    const double LN_2 "RANKBENCH_LN_2"
     double power "rankbench_power" (double x) noexcept nogil  # e^x
     double power_of_two "rankbench_power_of_two" (double x) noexcept nogil
     double log_to_two "rankbench_log_to_two" (double x) noexcept nogil  # log2(x) for x >= 1; below 1 less exactly
@@ -152,8 +154,6 @@ cdef extern from *:
 
 cdef inline double raised(double x, double power) noexcept nogil:
     """x^power, for x >= 1, within some units in the last place; exactly for the powers 0 and 1."""
-    if power == 0.0:
-        return 1.0
     return x if power == 1.0 else power_of_two(power * log_to_two(x))
 
 
@@ -161,6 +161,6 @@ cdef inline double log_of_one_plus(double y) noexcept nogil:
     """ln(1 + y) for y >= 0."""
     cdef double small = y
     if y > 1.0:
-        return 0.6931471805599453 * log_to_two(1.0 + y)
+        return LN_2 * log_to_two(1.0 + y)
     logs_of_one_plus(&small, 1, &small)
     return small

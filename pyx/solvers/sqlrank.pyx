@@ -17,14 +17,8 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.losses cimport decays
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport logs_to_two, powers
+from rankbench.kernels.shared.powers cimport LN_2, logs_to_two, powers
 from rankbench.kernels.shared.rows cimport count_rows, first_row, longest_row
-
-cdef extern from *:
-    """
-    #define RANKBENCH_LN_2 0.6931471805599453
-    """
-    const double LN_2 "RANKBENCH_LN_2"
 
 cdef struct Memory:
     # Scratch memory of one thread, a number for each place of a list.

@@ -119,7 +119,7 @@ def test_these_solvers_give_the_same_bytes_on_every_kind_of_processor():
         assert {text: found[text] == here[text] for text in here} == dict.fromkeys(here, True), processor
 
 
-def test_training_takes_no_powers_and_logarithms_from_the_c_library():
+def test_kernels_take_no_powers_and_logarithms_from_the_c_library():
     taken = {
         (path.stem, name.strip())
         for path in sorted((FOLDER.parent / "pyx").rglob("*.p[yx][xd]"))
@@ -128,8 +128,7 @@ def test_training_takes_no_powers_and_logarithms_from_the_c_library():
     }
     exact = {"INFINITY", "NAN", "fabs", "fmin", "isfinite", "isinf", "ldexp", "rint", "sqrt"}  # on every processor
     rounded, with_blas = {("altsvm", "log2")}, {("gram", "exp")}  # to a whole number; the Gaussian kernel
-    of_new_users = {("fold_in", "log"), ("rivals", "log"), ("rivals", "cos")}
-    assert {one for one in taken if one[1] not in exact} == rounded | with_blas | of_new_users
+    assert {one for one in taken if one[1] not in exact} == rounded | with_blas
 
 
 def test_the_fastest_level_is_chosen_and_told(monkeypatch):

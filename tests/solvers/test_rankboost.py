@@ -101,6 +101,17 @@ def test_any_small_problem_is_boosted_as_with_listed_pairs(data):
         assert_rounds_are_those_of_listed_pairs(x, values, 5)
 
 
+def test_rounds_are_those_of_listed_pairs_where_powers_of_scores_overflow():
+    """Two thresholds part three levels: they are raised in turn, until the scores are 1,400 apart and more."""
+    levels = np.repeat([0.0, 1.0, 2.0], 3)
+    x = np.column_stack([levels > 0, levels > 1, np.tile([0, 1, 1], 3)]).astype(float)
+    assert_rounds_are_those_of_listed_pairs(x, levels, 2200)
+    view = Ratings([0, 9], np.arange(9), levels, 9, x)
+    *_, last = islice(RankBoost().steps(view, stream(0)), 2201)
+    scores = last.model.score(np.zeros(9, int), np.arange(9))
+    assert scores.max() - scores.min() > 1400
+
+
 def test_it_ends_where_no_threshold_helps():
     x = np.array([[0.0], [1.0], [0.0], [1.0]])
     view = Ratings([0, 4], np.arange(4), np.array([1.0, 1.0, 2.0, 2.0]), 4, x)
