@@ -169,7 +169,8 @@ def started(pid: int) -> str:
 def _text(path: str) -> str:
     """The content of a system file, or an empty string if it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode(errors="replace").strip()
     except OSError:  # pragma: no cover: only on systems without /proc, and of processes that have just ended
         return ""
 
@@ -181,8 +182,8 @@ def _entry(path: str, name: str) -> str:
 
 def restart_peak() -> None:
     """Let the peak memory of this process begin anew; without Linux it stays that of the whole process so far."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as entry:
+        entry.write(b"5")
 
 
 def peak_bytes() -> int:

@@ -144,6 +144,7 @@ class Supervisors:
     def __init__(self, context: ForkServerContext) -> None:
         self._context = context
         self._idle: list[_Supervisor] = []
+        self._leaving: list[_Running] = []  # short cells that have sent their last message, and may still exit
         # A process that ends waits for its children, and these wait for the lines to be closed.
         util.Finalize(self, _let_go, (self._idle,), exitpriority=0)
 
@@ -154,27 +155,48 @@ class Supervisors:
         self.close()
 
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> Ended:
-        """Run a task in its own process under limits, and end all its processes; returns how it ended."""
-        started = monotonic()
+        """Run a task in its own process under limits; returns how it ended.
+
+        All processes of the cell have ended then, or do before the next task starts: after a cell that is too short for
+        its load to be measured they may exit while its result is stored.
+        """
+        started, curve, load = monotonic(), list[Point](), None
         cell = _start(self._take(), task, started)
-        curve: list[Point] = []
         try:
-            ended = _watch(cell, curve, caps, stop.is_set)
-        finally:
-            if how := _end(cell):
-                self._idle.append(cell.supervisor)
-        load = _load(cell.clocks, how)
-        wall = monotonic() - started
-        return replace(ended or _vanished(how, cell.clocks), curve=tuple(curve), wall=wall, load=load)
+            ended, leave = _watch(cell, curve, caps, stop.is_set)
+        except BaseException:
+            self._end(cell, 0.0)
+            raise
+        if ended and leave and monotonic() - started < _LEAST_SPAN:
+            self._leaving.append(cell)
+        else:
+            how = self._end(cell, leave)
+            load, ended = _load(cell.clocks, how), ended or _vanished(how, cell.clocks)
+        return replace(ended, curve=tuple(curve), wall=monotonic() - started, load=load)
 
     def close(self) -> None:
         """End the supervisors, which run nothing now."""
+        self._end_leaving()
         _let_go(self._idle)
         while self._idle:
             self._idle.pop().dismiss()
 
+    def _end(self, cell: _Running, leave: float) -> Exit | None:
+        """End a cell whose process may take some seconds to exit by itself; its supervisor waits for new orders."""
+        cell.supervisor.line.poll(leave)
+        if how := _end(cell):
+            self._idle.append(cell.supervisor)
+        return how
+
+    def _end_leaving(self) -> None:
+        """End the cells that were left to exit by themselves."""
+        with suppress(IndexError):
+            while True:
+                self._end(self._leaving.pop(), _LEAVE)
+
     def _take(self) -> "_Supervisor":
         """A supervisor that waits for orders: one that was kept and still lives, or a new one."""
+        self._end_leaving()
         with suppress(IndexError):
             while True:
                 supervisor = self._idle.pop()
@@ -282,10 +304,11 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> Ended | None:
+def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[], bool]) -> tuple[Ended | None, float]:
     """Collect points until the last message comes or a limit is exceeded; None if the process is gone without one.
 
-    Time in which this process stood still, as by Ctrl-Z, does not count: it could not see the cell end.
+    Beside it come the seconds that the process may take to exit by itself: it may still have output to write. Time in
+    which this process stood still, as by Ctrl-Z, does not count: it could not see the cell end.
     """
     doors, next_look, looked, stood_still = [cell.home, cell.supervisor.line], 0.0, cell.started, 0.0
     while True:
@@ -295,22 +318,21 @@ def _watch(cell: _Running, curve: list[Point], caps: Caps, stopped: Callable[[],
         if cell.home in ready:
             message = _received(cell.home)
             if isinstance(message, Ended):
-                cell.supervisor.line.poll(_LEAVE)  # the process may still have output to write
-                return message
+                return message, _LEAVE
             if message is None:
                 doors.remove(cell.home)
             else:
                 curve.append(message)
         elif cell.supervisor.line in ready and not (cell.home in doors and cell.home.poll()):
-            return None  # every message has been read: one may have come in after `wait` looked for it
+            return None, 0.0  # every message has been read: one may have come in after `wait` looked for it
         now = monotonic()
         stood_still += now - looked if now - looked > _STANDSTILL else 0.0
         looked = now
         if caps.seconds is not None and now - cell.started - stood_still > caps.seconds:
-            return ended_early("timeout", f"took longer than {caps.seconds:g} s")
+            return ended_early("timeout", f"took longer than {caps.seconds:g} s"), 0.0
         if caps.memory is not None and now >= next_look:
             if exceed(descendants(cell.supervisor.guard.pid or 0), caps.memory):
-                return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB")
+                return ended_early("memory", f"took more than {caps.memory / 2**20:.0f} MiB"), 0.0
             next_look = now + (monotonic() - now) / _LOOKING
 
 

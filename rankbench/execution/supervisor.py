@@ -3,7 +3,8 @@
     driver -- server -- guard -- supervisor -- solver -- processes that the solver starts
 
 The server forks a guard, the guard forks the supervisor, and the supervisor forks a process for each cell that the
-driver orders, one after the other: forking a process of this size takes longer than some cells train. If the supervisor
+driver orders, one after the other. Forking a process of this size takes longer than some cells train, so each waits for
+its order: it is forked while the driver stores the result of the cell before. If the supervisor
 is killed, the guard ends all processes of the cell in its place; if the guard is killed, the supervisor ends them. A
 line connects the supervisor to the driver, which holds its other end: when the driver closes it or dies, the supervisor
 reads end-of-file. Through the line come the orders, and goes how each solver's process ended, after all of its cell's
@@ -16,6 +17,7 @@ them.
 import multiprocessing
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recvfds, sendfds
@@ -25,7 +27,7 @@ from typing import NoReturn
 
 from rankbench.core.system import adopt_orphans, cpu_seconds, descendants, end_with_parent, kill, own_group
 from rankbench.execution import worker
-from rankbench.execution.voices import OUTPUTS, speak_through
+from rankbench.execution.voices import OUTPUTS, keep_outputs_free, speak_through
 
 _GUARD_DIED = SIGUSR1  # what the supervisor gets when its guard dies
 _GRACE = 0.2  # seconds in which helper processes may clean up before they are killed
@@ -48,11 +50,21 @@ class _Order:
     """A cell to run: its task as bytes, which only its own process reads, and the ends of its pipes."""
 
     task: bytes
-    home: Connection
-    voices: tuple[Connection, ...]
+    ends: tuple[Connection, ...]  # the way home, and what its process prints into
 
-    def close(self) -> None:
-        for end in (self.home, *self.voices):
+    @classmethod
+    def received(cls, line: Connection) -> "_Order | None":
+        """The order that comes through a line, or None if it says to end."""
+        if not (task := line.recv_bytes()):
+            return None
+        with socket.fromfd(line.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as at:
+            return cls(task, tuple(Connection(end, readable=False) for end in recvfds(at, _ENDS)))
+
+    def hand_over(self, line: Connection) -> None:
+        """Pass the order on to a process; one that has just died cannot take it, which who waits for it will see."""
+        with suppress(ConnectionError):
+            order(line, self.task, self.ends)
+        for end in self.ends:
             end.close()
 
 
@@ -116,24 +128,33 @@ def _supervise(guard: int, line: Connection) -> None:
     supervisor, signals = os.getpid(), _Signals()
     end_with_parent(_GUARD_DIED)
     try:
-        ordered = _serve(guard, line, signals)
+        way = _serve(guard, line, signals)
     except (EOFError, ConnectionError):
-        ordered = None  # the driver has closed the line, or died
-    if ordered:  # pragma: no cover: after a fork, coverage sees only later calls
+        way = None  # the driver has closed the line, or died
+    if way:  # pragma: no cover: after a fork, coverage sees only later calls
         line.close()
         signals.close()
-        return _train(supervisor, ordered)
+        return _train(supervisor, way)
     os._exit(0)
 
 
-def _serve(guard: int, line: Connection, signals: _Signals) -> _Order | None:
-    """Run the tasks that are ordered; returns each in the process that is to train, and None when there are no more."""
-    while ordered := _next(guard, line, signals):
-        before = cpu_seconds()
+def _serve(guard: int, line: Connection, signals: _Signals) -> Connection | None:
+    """Run the tasks that are ordered, until there are no more.
+
+    Returns in each process that is to train, too, with the line through which it will get its order.
+    """
+    while True:
+        near, far = multiprocessing.Pipe()
         solver = os.fork()
-        if not solver:
-            return ordered  # pragma: no cover: after a fork, coverage sees only later calls
-        ordered.close()
+        if not solver:  # pragma: no cover: after a fork, coverage sees only later calls
+            near.close()
+            return far
+        far.close()
+        with near:
+            if not (ordered := _next(guard, line, signals)):
+                return None
+            before = cpu_seconds()
+            ordered.hand_over(near)
         codes: dict[int, int] = {}
         if not _outlast(solver, guard, line, signals, codes):
             return None  # the driver takes a missing verdict for what it is: somebody killed a process of ours
@@ -141,7 +162,6 @@ def _serve(guard: int, line: Connection, signals: _Signals) -> _Order | None:
         line.send(Exit(codes.get(solver, -SIGKILL), cpu_seconds() - before))
         if not cleared:
             return None
-    return None
 
 
 def _next(guard: int, line: Connection, signals: _Signals) -> _Order | None:
@@ -150,21 +170,28 @@ def _next(guard: int, line: Connection, signals: _Signals) -> _Order | None:
         ready = wait([line, signals.reading])
         if signals.reading in ready:
             signals.read()
-        elif task := line.recv_bytes():
-            with socket.fromfd(line.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as at:
-                home, *voices = (Connection(end, readable=False) for end in recvfds(at, _ENDS))
-            return _Order(task, home, tuple(voices))
+        elif ordered := _Order.received(line):
+            return ordered
     return None
 
 
-def _train(supervisor: int, ordered: _Order) -> None:
-    """Run a task in this process, which ends with its supervisor."""
+def _train(supervisor: int, line: Connection) -> None:
+    """Wait for an order, and run its task in this process, which ends with its supervisor."""
     end_with_parent(SIGKILL)
     if os.getppid() != supervisor:
         os._exit(1)  # pragma: no cover: the supervisor died in the moment before the death signal was set
-    speak_through(ordered.voices)
     multiprocessing.set_start_method(None, force=True)  # back to the platform's default for the solver
-    worker.main(ordered.home, ordered.task)
+    keep_outputs_free()
+    with line:
+        try:
+            ordered = _Order.received(line)
+        except EOFError:
+            ordered = None
+    if not ordered:
+        os._exit(0)  # the supervisor has none for this process
+    home, *voices = ordered.ends
+    speak_through(tuple(voices))
+    worker.main(home, ordered.task)
 
 
 def _guard(supervisor: int) -> NoReturn:

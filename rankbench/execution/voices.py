@@ -18,6 +18,15 @@ _READ = 1 << 16  # bytes at a time, and of a line that does not end
 _END = re.compile(rb"\r\n|\n|\r")  # of a line; a bar of progress goes back to the start of its own
 
 
+def keep_outputs_free() -> None:
+    """Let no pipe of this process get the number of an output, which may be closed, or of the input."""
+    for number in (0, *OUTPUTS):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the lowest number
+
+
 def speak_through(voices: Sequence[Connection]) -> None:
     """Let this process print into the pipes, and so all processes that it starts."""
     for voice, number in zip(voices, OUTPUTS, strict=False):

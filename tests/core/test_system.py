@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,18 +64,14 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch):
     assert system.descendants(os.getpid()) == []
 
 
-@pytest.mark.parametrize("status", ["Name: python\nVmRSS: 5 kB\n", None])
+@pytest.mark.parametrize("status", [b"Name: python\nVmRSS: 5 kB\n", None])
 def test_where_the_system_keeps_no_peak_the_memory_taken_now_stands_for_it(monkeypatch, status):
-    def told(path, **how):
-        if status is None:
-            raise FileNotFoundError(2, "No such file or directory")
-        return status
-
-    def sealed(path, text, **how):
+    def opened(path, mode, buffering):
+        if mode == "rb" and status is not None:
+            return BytesIO(status)
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(system.Path, "read_text", told)
-    monkeypatch.setattr(system.Path, "write_text", sealed)
+    monkeypatch.setattr(system, "open", opened, raising=False)
     monkeypatch.setattr(system.psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=7_000_000))
     found = memory.PeakMemory()
     assert found.note("train") == 7.0
@@ -90,7 +87,7 @@ def test_shared_memory_counts_once_where_the_system_says_so(family, monkeypatch)
     assert system.exceed(every, min(resident) // 2)
     assert system.exceed(every, sum(proportional) // 2)
     assert system._proportional(GONE, 7) == 0  # it has ended, and takes nothing any more
-    monkeypatch.setattr(system.Path, "read_text", _refused)
+    monkeypatch.setattr(system, "open", _refused, raising=False)
     assert system._proportional(family.pid, 7) == 7  # the system does not say
 
 
@@ -135,7 +132,7 @@ def test_without_proc_and_git_the_machine_is_described_by_what_python_knows(monk
     def absent(*arguments, **more):
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(machine.Path, "read_text", absent)
+    monkeypatch.setattr(system, "open", absent, raising=False)
     monkeypatch.setattr(machine.subprocess, "run", absent)
     assert system.cpu_name() == (system.platform.processor() or os.uname().machine)
     assert machine._git.__wrapped__() is None

@@ -609,7 +609,7 @@ def test_a_last_message_that_comes_while_the_driver_looks_for_it_is_read(pipe, m
     monkeypatch.setattr(isolation, "wait", looked)
     with verdict[0], verdict[1]:
         cell = isolation._Running(isolation._Supervisor(None, verdict[0]), home, None, time.monotonic(), None)
-        assert isolation._watch(cell, [], Caps(), lambda: False) == last
+        assert isolation._watch(cell, [], Caps(), lambda: False)[0] == last
     assert len(looks) == 2
 
 
@@ -624,8 +624,8 @@ def test_a_cell_that_ended_while_its_driver_stood_still_was_not_too_slow(last, s
     keeper = isolation._Supervisor(None, line)
     cell = isolation._Running(keeper, reader, None, time.monotonic() - 3600, isolation._clocks())
     curve = []
-    found = isolation._watch(cell, curve, Caps(seconds=1.0), lambda: False)
-    assert curve == points and (found and found.status) == status
+    found, leave = isolation._watch(cell, curve, Caps(seconds=1.0), lambda: False)
+    assert curve == points and (found and found.status) == status and (leave > 0) == bool(last)
     for end in (reader, line, supervisor):
         end.close()
 

@@ -150,6 +150,7 @@ def test_force_runs_each_cell_once(tmp_path):
 def busy(monkeypatch):
     """A machine on which others keep two cores busy all the time."""
     monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 2.0)
+    monkeypatch.setattr("rankbench.execution.isolation._LEAST_SPAN", 0.0)
 
 
 def test_contended_results_are_kept_until_somebody_asks_for_their_times(tmp_path, busy):
@@ -162,6 +163,7 @@ def test_contended_results_are_kept_until_somebody_asks_for_their_times(tmp_path
 
 def test_cells_side_by_side_on_a_machine_that_is_free_are_not_contended(tmp_path, monkeypatch):
     monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 0.1)
+    monkeypatch.setattr("rankbench.execution.isolation._LEAST_SPAN", 0.0)
     assert not any(result.contended for result in results_of(ran(tmp_path, jobs=2)))
 
 

@@ -374,6 +374,7 @@ def test_a_run_killed_anywhere_goes_on_where_it_was_and_chooses_the_same(tmp_pat
 def busy(monkeypatch):
     """A machine on which others keep two cores busy all the time."""
     monkeypatch.setattr("rankbench.execution.isolation._load", lambda before, verdict: 2.0)
+    monkeypatch.setattr("rankbench.execution.isolation._LEAST_SPAN", 0.0)
 
 
 def test_side_by_side_chooses_the_same(tmp_path, done, busy):
