@@ -94,7 +94,7 @@ class Fitted:
 
     def score_ids(self, users: Any, items: Any) -> Floats:
         """The model's score of each pair, by ids; one id goes with several."""
-        return self.score(*np.broadcast_arrays(self.users.numbers(users), self.items.numbers(items)))
+        return self.score(*_side_by_side(users=self.users.numbers(users), items=self.items.numbers(items)))
 
     def chances(self, users: Any, items: Any, others: Any) -> Floats:
         """The chance that each user prefers the item to the other one: 1 / (1 + e^-d), d the difference of scores.
@@ -102,8 +102,8 @@ class Fitted:
         It is one for models of chances, such as `global[loss=logistic]` and `frsvm[loss=logistic]`, without a penalty
         that is too strong; other models need `calibrated` before. One id goes with several.
         """
-        whose, one, other = np.broadcast_arrays(
-            self.users.numbers(users), self.items.numbers(items), self.items.numbers(others)
+        whose, one, other = _side_by_side(
+            users=self.users.numbers(users), items=self.items.numbers(items), others=self.items.numbers(others)
         )
         found: Floats = expit(self.score(whose, one) - self.score(whose, other))
         return found
@@ -389,3 +389,12 @@ def _one(numbers: Ints, method: str) -> int:
         remedy = "call it once for each, or use recommend"
         raise UserError(f"{method} takes one user, not {len(numbers)}", remedy=remedy)
     return int(numbers[0])
+
+
+def _side_by_side(**numbers: Ints) -> tuple[Ints, ...]:
+    """These vectors with one length: a single number is repeated."""
+    try:
+        return np.broadcast_arrays(*numbers.values())
+    except ValueError:
+        sizes = ", ".join(f"{name}: {len(column):,}" for name, column in numbers.items())
+        raise UserError(f"ids do not go together ({sizes})", remedy="give as many of each, or one for all") from None

@@ -143,6 +143,8 @@ def test_large_ids_are_told_apart_in_every_type_of_integer(dtype, asked):
         (lambda: MODEL.score_ids([11], ["a"]), "user id 11 is unknown; the 3 ids are like 10"),
         (lambda: MODEL.score_ids([10], ["f"]), "item id 'f' is unknown; the 5 ids are like 'a'"),
         (lambda: MODEL.score_ids([10], [3]), "item id 3 is unknown: the ids are like 'a'"),
+        (lambda: MODEL.score_ids([10, 12], ["a", "b", "d"]), "ids do not go together (users: 2, items: 3)"),
+        (lambda: MODEL.chances([10, 12], "a", ["a", "b", "d"]), "ids do not go together (users: 2, items: 1, others"),
         (lambda: MODEL.recommend("10"), "user id '10' is unknown: the ids are like 10"),
         (lambda: MODEL.recommend([True, False]), "user id True is unknown: the ids are like 10"),
         (lambda: MODEL.recommend([10, None]), "user id None is unknown: the ids are like 10"),

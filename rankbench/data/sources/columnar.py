@@ -316,12 +316,14 @@ def _whole_numbers_in(numbers: Ids, role: str, first: int) -> Int64s:
 
 
 def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
-    """The ratings in a part of a column."""
-    from pyarrow import float64, types  # noqa: PLC0415  an optional package
+    """The ratings in a part of a column; true and false are 1 and 0, as in text."""
+    from pyarrow import float64, int8, types  # noqa: PLC0415  an optional package
 
     _refuse_missing(part, "rating", first)
     if types.is_decimal(part.type):  # as databases write numbers
         part = part.cast(float64())
+    elif types.is_boolean(part.type):
+        part = part.cast(int8())
     if not (types.is_integer(part.type) or types.is_floating(part.type)):
         raise UserError(f"the rating is of type {part.type}: ratings must be numbers")
     values: Floats = part.to_numpy().astype(np.float64)

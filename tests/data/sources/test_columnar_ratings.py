@@ -161,13 +161,18 @@ def test_item_features_come_from_a_text_file(tmp_path):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+def test_true_and_false_are_one_and_zero_as_in_text(tmp_path, kind):
+    found = loaded(tmp_path, {**TABLE, "stars": [True, False, True, True, False, True]}, kind=kind)
+    assert sorted(found.values.tolist()) == [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"stars": [1.0, 2.0, None, 4.0, 5.0, 1.0]}, "row 3: the rating is missing"),
         ({"stars": [1.0, 2.0, 1.0, 4.0, np.nan, 1.0]}, "row 5: rating nan is out of range: must be finite"),
         ({"stars": ["1"] * 6}, "the rating is of type string: ratings must be numbers"),
-        ({"stars": [True] * 6}, "the rating is of type bool: ratings must be numbers"),
         ({"movieId": [1.0] * 6}, "the item is of type double: ids must be whole numbers or texts"),
         ({"movieId": [1, 2, 3, 4, None, 5]}, "row 5: the item is missing"),
         ({"movieId": [None] * 6}, "row 1: the item is missing"),
