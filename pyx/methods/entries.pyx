@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.lanes cimport LANES, dot_any, dot_rows_at
+from rankbench.kernels.shared.lanes cimport LANES, dot_rows_at
 from rankbench.kernels.shared.losses cimport MARGINS, Loss, known_loss, tangents_of
 from rankbench.kernels.shared.parallel cimport team
 from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
@@ -205,10 +205,12 @@ def inner_products(
 ):
     """Fill `out` with the inner product of row and column for each entry: left right^T at these places.
 
-    O(entries rank). Bits are the same whether rows are padded with zeros to whole lanes or need no padding.
+    O(entries rank). Rows are padded with zeros to whole lanes.
     """
     threads = team(threads)
     cdef Py_ssize_t row, rank = left.shape[1]
+    if rank % LANES:
+        raise ValueError(f"rows of {rank} numbers are not padded to whole lanes")
     agree("rows of left", left.shape[0], entries.view.n)
     agree("columns of right", right.shape[1], rank)
     agree("products", out.shape[0], entries.columns.shape[0])
@@ -317,24 +319,10 @@ cdef void _row_inner(
 ) noexcept nogil:
     """The inner products of one row of the left factor with the rows of the right one that its entries name.
 
-    Rows of whole lanes need no tail, and rows that are `far`, beyond the caches, are asked for ahead.
+    Rows that are `far`, beyond the caches, are asked for ahead.
     """
-    cdef Py_ssize_t first = entries.indptr[row], end = entries.indptr[row + 1]
-    cdef const int32_t *columns = entries.columns
-    if rank % LANES:
-        _inner_with_tails(columns, first, end, left, right, rank, out)
-    else:
-        dot_rows_at(left, right, columns + first, end - first, rank, far, out + first)
-
-
-cdef void _inner_with_tails(
-    const int32_t *columns, Py_ssize_t first, Py_ssize_t end, const double *left, const double *right, Py_ssize_t rank,
-    double *out,
-) noexcept nogil:
-    """The same for the columns of the entries first .. end - 1 and rows of any rank."""
-    cdef Py_ssize_t entry
-    for entry in range(first, end):
-        out[entry] = dot_any(left, right + columns[entry] * rank, rank)
+    cdef int64_t first = entries.indptr[row]
+    dot_rows_at(left, right, entries.columns + first, entries.indptr[row + 1] - first, rank, far, out + first)
 
 
 cdef void _row_product(

@@ -27,7 +27,6 @@ import scipy.sparse.linalg
 from rankbench.core.contract import Flags, Floats, Step
 from rankbench.data.by_item import users_of
 from rankbench.methods.entries import Entries, Sparse
-from rankbench.methods.factors import padded
 from rankbench.methods.low_rank import ProductSVD
 from rankbench.models import Factors
 
@@ -110,7 +109,7 @@ class LowRankMatrix:
 
     def at(self, entries: Entries) -> Floats:
         """The entries of X at these places."""
-        return entries.inner_products(padded(self.scaled), padded(self.items))
+        return entries.inner_products(self.scaled, self.items)
 
     def factors(self, lam: float) -> Factors:
         """The model that scores by the matrix; a matrix of rank 0 becomes one column of zeros.

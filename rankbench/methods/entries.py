@@ -11,6 +11,7 @@ from rankbench.data.by_item import ByItem, users_of
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods import entries as kernel
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
+from rankbench.methods.factors import padded
 from rankbench.methods.losses import CODES
 
 
@@ -53,8 +54,8 @@ class Entries:
 
     def inner_products(self, users: Floats, items: Floats) -> Floats:
         """The inner product of the user's and the item's row for each entry."""
-        out = np.empty(len(self.items))
-        kernel.inner_products(entries=self.places, left=users, right=items, out=out, threads=self.threads)
+        out, left, right = np.empty(len(self.items)), padded(users), padded(items)
+        kernel.inner_products(entries=self.places, left=left, right=right, out=out, threads=self.threads)
         return out
 
     def holding(self, values: Floats) -> "Sparse":

@@ -42,6 +42,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "cli/completion.py": (1, "our own source"),
     "experiments/__init__.py": (1, "our own experiments"),
     "experiments/durations.py": (1, "our own durations"),
+    "execution/voices.py": (1, "the device that swallows what nobody reads"),
     "execution/cluster/driver.py": (2, "scratch files that this run has just written"),
     "execution/cluster/orders.py": (1, "scratch files that this run has just written"),
     "report/render/page/markup.py": (1, "our own templates"),
