@@ -160,7 +160,7 @@ def descend(
     2015). `most` is an upper bound on the rank.
     """
     now = start or Descent.zero(observed)
-    before, momentum = now, 1.0
+    before, between, momentum = now, 0.0, 1.0  # between the last two points: their inner product
     widest = min(observed.shape) if most is None else min(*observed.shape, most)
     basis = _widened(now.matrix.items, now.matrix.rank + _SPARE, widest, rng)
     passes = 1 if now.matrix.rank else _FIRST_PASSES
@@ -171,9 +171,10 @@ def descend(
         y = now.values - before.values
         y *= beta
         y += now.values
-        moved = Moved(observed.holding(target.pull(y)), now.matrix, before.matrix, beta)
+        moved = Moved(observed.holding(target.pull(y)), now.matrix, before.matrix, beta, between)
         matrix, basis, saturated = _shrunk(moved, basis, lam, passes)
-        momentum = 1.0 if moved.uphill(matrix) > 0 else faster
+        between = matrix.inner(now.matrix)
+        momentum = 1.0 if moved.uphill(matrix, between) > 0 else faster
         before, now = now, Descent(matrix, matrix.at(observed))
         yield now
         basis = _widened(basis, 2 * basis.shape[1] if saturated else matrix.rank + _SPARE, widest, rng)
@@ -322,6 +323,7 @@ class Moved:
     now: LowRankMatrix
     before: LowRankMatrix
     beta: float
+    between: float  # <now, before>, of which only a momentum beta > 0 makes use
 
     def times(self, dense: Floats) -> Floats:
         """M dense."""
@@ -339,14 +341,13 @@ class Moved:
             out -= self.beta * self.before.transposed_times(dense)
         return out
 
-    def uphill(self, new: LowRankMatrix) -> float:
-        """The inner product <Y - X_new, X_new - X>, positive where the momentum points uphill."""
+    def uphill(self, new: LowRankMatrix, new_now: float) -> float:
+        """<Y - X_new, X_new - X>, positive where the momentum points uphill; `new_now` is <X_new, X>."""
         # Y is M without its sparse part
         square, old = float(new.values @ new.values), float(self.now.values @ self.now.values)
-        new_now = new.inner(self.now)
         uphill = (2 + self.beta) * new_now - square - (1 + self.beta) * old
         if self.beta:
-            uphill -= self.beta * (new.inner(self.before) - self.before.inner(self.now))
+            uphill -= self.beta * (new.inner(self.before) - self.between)
         return uphill
 
 

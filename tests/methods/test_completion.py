@@ -137,6 +137,24 @@ def test_the_rank_grows_as_far_as_is_needed_and_no_further_than_allowed():
     assert bound.matrix.rank == 4
 
 
+def test_the_momentum_points_uphill_where_the_dense_matrices_say_so(monkeypatch):
+    def checked(moved, new, new_now):
+        now, before, there = (
+            matrix.users * matrix.values @ matrix.items.T for matrix in (moved.now, moved.before, new)
+        )
+        y = (1 + moved.beta) * now - moved.beta * before
+        told = uphill(moved, new, new_now)
+        assert told == pytest.approx(((y - there) * (there - now)).sum(), rel=1e-9, abs=1e-9)
+        seen.append((moved.beta > 0, told > 0))
+        return told
+
+    uphill, seen = methods.Moved.uphill, []
+    monkeypatch.setattr(methods.Moved, "uphill", checked)
+    observed, values, _ = problem()
+    list(islice(descend(observed, To(values), 0.01, np.random.default_rng(0)), 200))
+    assert {(False, False), (True, False), (True, True)} <= set(seen)
+
+
 def test_nothing_as_large_as_users_times_items_is_ever_made():
     """30,000 x 30,000 values would take 7 GB."""
     rng = np.random.default_rng(0)
