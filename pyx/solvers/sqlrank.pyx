@@ -13,12 +13,18 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
-from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.losses cimport decays
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.powers cimport LN_2, logs_to_two, powers
-from rankbench.kernels.shared.rows cimport count_rows, first_row, longest_row
+from rankbench.kernels.shared.rows cimport count_rows, first_row, first_value, longest_row
+from rankbench.kernels.shared.sorting cimport argsort, in_order
+
+cdef struct Ties:
+    # Scratch memory of one thread, a number for each place of a group.
+    int32_t *order
+    int32_t *scratch
 
 cdef struct Memory:
     # Scratch memory of one thread, a number for each place of a list.
@@ -52,6 +58,23 @@ def list_slopes(
                 losses[number] = _of_list(&scores[first], n, sigmoid, memory, &slopes[first])
 
 
+def order_ties(*, const int64_t[::1] groups, const double[::1] keys, int64_t[::1] out, int threads) -> None:
+    """Fill in the places of each group, groups[g] to groups[g + 1], by ascending key; equal keys keep their order."""
+    threads = team(threads)
+    count_rows(groups, keys.shape[0])
+    agree("places", out.shape[0], keys.shape[0])
+    cdef Py_ssize_t group, longest = longest_row(&groups[0], groups.shape[0] - 1)
+    within("the longest group", longest, 0, INT32_MAX)
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Ties ties = _lay_out_ties(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        ties = _lay_out_ties(&arena, longest)
+        for group in prange(groups.shape[0] - 1, schedule="dynamic", chunksize=64):
+            _order_group(groups[group], groups[group + 1] - groups[group], first_value(keys), ties, out)
+
+
 def means_to_the_end(
     *, const int32_t[::1] places, int64_t length, const double[::1] weights, const double[::1] shares,
     const double[:, ::1] vectors, double[:, ::1] out
@@ -77,6 +100,22 @@ def means_to_the_end(
             for k in range(rank):
                 total[k] += weights[entry] * vector[k]
                 out[entry, k] = shares[entry] * total[k]
+
+
+cdef Ties _lay_out_ties(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """Room for a group of so many places."""
+    return Ties(ints(arena, longest), ints(arena, longest))
+
+
+cdef inline void _order_group(
+    int64_t first, Py_ssize_t n, const double *keys, Ties ties, int64_t[::1] out
+) noexcept nogil:
+    """The places of one group by ascending key."""
+    cdef Py_ssize_t k
+    in_order(ties.order, n)
+    argsort(keys + first, ties.order, ties.scratch, n)
+    for k in range(n):
+        out[first + k] = first + ties.order[k]
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest) noexcept nogil:

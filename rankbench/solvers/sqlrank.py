@@ -189,7 +189,7 @@ class _Descent:
         rated, n = self.kept, np.diff(self.kept.indptr)
         tails = self.solver.unrated * n * (n < self.n_items)
         indptr = np.concatenate([[0], np.cumsum(n + tails)])
-        order = np.lexsort((self.rng.random(len(rated)), -rated.values, rated.users))
+        order = self._order()
         items = np.empty(indptr[-1], np.int32)
         items[(indptr[:-1] - rated.indptr[:-1])[rated.users] + np.arange(len(rated))] = rated.items[order]
         if self.solver.unrated:
@@ -198,6 +198,22 @@ class _Descent:
             for number in range(1, self.solver.unrated + 1):
                 items[behind + number * n[some.users]] = self._unrated(some)
         return _Lists(indptr, items)
+
+    def _order(self) -> Int64s:
+        """The rows by user, by falling rating and, of equal ratings, at random."""
+        (by_rating, groups), places = self.groups, np.empty(len(self.kept), np.int64)
+        keys = self.rng.random(len(self.kept))[by_rating]
+        sqlrank.order_ties(groups=groups, keys=keys, out=places, threads=self.threads)
+        return np.asarray(by_rating[places])
+
+    @cached_property
+    def groups(self) -> tuple[Int64s, Int64s]:
+        """The rows by user and falling rating, and where each group of equal ratings of a user begins and ends."""
+        rated = self.kept
+        by_rating = np.lexsort((-rated.values, rated.users))
+        changes = (np.diff(rated.users[by_rating]) > 0) | (np.diff(rated.values[by_rating]) != 0)
+        starts = np.flatnonzero(np.append(True, changes)) if len(rated) else np.zeros(0, np.int64)
+        return by_rating, np.append(starts, len(rated))
 
     def _unrated(self, rated: Ratings) -> Int32s:
         """For each rated item one that its user has not rated."""

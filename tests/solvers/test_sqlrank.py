@@ -95,6 +95,18 @@ def test_lists_fall_and_break_ties_anew_each_time_all_orders_alike():
     assert len(found) == 6 and (found[:, 3] == 4).all() and chisquare(times).pvalue > 0.001
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("levels", [1, 5, 1000])
+def test_the_order_is_that_of_a_sort_by_user_rating_and_random_key(levels, threads):
+    rng = np.random.default_rng(levels)
+    users, items = np.divmod(np.flatnonzero(rng.random(40 * 150) < 0.7), 150)
+    view = Ratings.from_triples(users, items, rng.integers(levels, size=len(users)).astype(float), 41, 150)
+    descent = _Descent(SQLRank(rank=1), view, np.random.default_rng(7), threads)
+    descent.rng = np.random.default_rng(8)
+    keys = np.random.default_rng(8).random(len(view))
+    assert descent._order().tolist() == np.lexsort((keys, -view.values, view.users)).tolist()
+
+
 def test_unrated_items_stand_behind_all_rated_ones_all_alike():
     view = Ratings.from_triples([0, 0, 1, 1, 1, 1, 1], [4, 1, 0, 1, 2, 3, 4], [1.0, 3.0, 1, 2, 3, 4, 5], 2, 5)
     descent = _Descent(SQLRank(rank=1, unrated=3), view, np.random.default_rng(0), 1)
