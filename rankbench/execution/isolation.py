@@ -146,7 +146,7 @@ class Supervisors:
         self._idle: list[_Supervisor] = []
         self._leaving: list[_Running] = []  # short cells that have sent their last message, and may still exit
         # A process that ends waits for its children, and these wait for the lines to be closed.
-        util.Finalize(self, _let_go, (self._idle,), exitpriority=0)
+        util.Finalize(self, _let_go, (self._idle, self._leaving), exitpriority=0)
 
     def __enter__(self) -> Self:
         return self
@@ -177,7 +177,7 @@ class Supervisors:
     def close(self) -> None:
         """End the supervisors, which run nothing now."""
         self._end_leaving()
-        _let_go(self._idle)
+        _let_go(self._idle, ())
         while self._idle:
             self._idle.pop().dismiss()
 
@@ -245,9 +245,9 @@ class _Supervisor:
             self.guard.join(_PATIENCE)
 
 
-def _let_go(supervisors: Sequence[_Supervisor]) -> None:
+def _let_go(idle: Sequence[_Supervisor], leaving: Sequence[_Running]) -> None:
     """Close the lines of these supervisors, so that all of them end."""
-    for supervisor in supervisors:
+    for supervisor in (*idle, *(cell.supervisor for cell in leaving)):
         supervisor.line.close()
 
 

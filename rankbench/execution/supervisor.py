@@ -4,10 +4,10 @@
 
 The server forks a guard, the guard forks the supervisor, and the supervisor forks a process for each cell that the
 driver orders, one after the other. Forking a process of this size takes longer than some cells train, so each waits for
-its order: it is forked while the driver stores the result of the cell before. If the supervisor
-is killed, the guard ends all processes of the cell in its place; if the guard is killed, the supervisor ends them. A
-line connects the supervisor to the driver, which holds its other end: when the driver closes it or dies, the supervisor
-reads end-of-file. Through the line come the orders, and goes how each solver's process ended, after all of its cell's
+its order: it is forked while the driver stores the result of the cell before. If the supervisor is killed, the guard
+ends all processes of the cell in its place; if the guard is killed, the supervisor ends them. A line connects the
+supervisor to the driver, which holds its other end: when the driver closes it or dies, the supervisor reads
+end-of-file. Through the line come the orders, and goes how each solver's process ended, after all of its cell's
 processes are gone.
 
 The guard and the supervisor have no threads and run no code of a solver, so nothing that a solver does can block
