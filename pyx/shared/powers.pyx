@@ -25,7 +25,7 @@ def logarithms(*, const double[::1] values, double[::1] out):
 
 
 def logarithms_to_two(*, const double[::1] values, double[::1] out):
-    """Fill `out` with log2(x) of each value x, which is above 0; exact to all digits from 1 on."""
+    """Fill `out` with log2(x) of each value x above 0, to three units in the last place where x is 1 or more."""
     agree("out", out.shape[0], values.shape[0])
     if values.shape[0] > 0:
         logs_to_two(&values[0], values.shape[0], &out[0])

@@ -630,6 +630,11 @@ def test_a_cell_that_ended_while_its_driver_stood_still_was_not_too_slow(last, s
         end.close()
 
 
+def test_a_cell_that_is_stopped_at_once_has_ended_when_that_is_told(tmp_path, supervisors):
+    ended = outcome_with(supervisors, tmp_path, "time.sleep(60)", caps=Caps(seconds=0.0))
+    assert ended.status == "timeout" and ended.wall < 60 and supervisors._leaving == []
+
+
 def test_a_cell_that_could_not_begin_while_its_driver_stood_still_has_all_of_its_time(tmp_path, monkeypatch):
     take = Supervisors._take
 
