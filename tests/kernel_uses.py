@@ -91,6 +91,7 @@ SETTINGS = (  # new ones at the end: the data of a trial follow from the place o
     "svrank[kernel=gaussian,form=pairs]",
     "ease[neighbours=3]",
     "ials[rank=5,block=2]",
+    "frsvm[rank=29,features=none]",
 )
 
 

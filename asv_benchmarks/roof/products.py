@@ -9,21 +9,22 @@ from ready import DOUBLE, Ready, case, drawn_pairs, factors, only_step_of, part,
 from rankbench.core.contract import Floats
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Ratings
-from rankbench.kernels.shared.rows import Pattern
 from rankbench.kernels.solvers import frsvm
 from rankbench.methods.entries import ComparedEntries, Entries
 from rankbench.methods.factors import whole_lanes
+from rankbench.methods.pair_tasks import PairTasks
 from rankbench.solvers.cofirank import CofiRank, Problem, users_half
 from rankbench.solvers.convex_erm import ConvexERM
 from rankbench.solvers.ease import EASE
 from rankbench.solvers.fm import FM, Machine
+from rankbench.solvers.frsvm import item_blocks
 from rankbench.solvers.item_knn import ItemKNN
 from rankbench.solvers.mf import MF
 from rankbench.solvers.rmc import RMC
 from rankbench.solvers.smc import SMC
 
 _PROJECTED = "54 instructions and 0.6 mispredicted branches for a rating more than smc, in the projection"
-_CACHED = 1 << 16  # doubles of a block of items, as in rankbench.solvers.frsvm
+_NEAR = 1 << 16  # numbers that a thread's own cache holds, as in rankbench.solvers.frsvm
 
 
 @case(
@@ -166,19 +167,18 @@ def _item_knn(share: float) -> Ready:
 @case(
     "frsvm rank 64, gradient of U, X = I",
     "rating",
-    "a rating reads and writes the sums of its item, 1 KiB that the second level of the caches takes and gives",
+    "a rating reads the vector of its user, 512 bytes that come from the second level of the caches",
     rank=64,
 )
 def _scatter(share: float, rank: int) -> Ready:
     """The part of U's gradient that goes by ratings: all of it where X = I."""
     train, width = ratings(share), whole_lanes(rank)
-    held = max(1, min(_CACHED // width, train.n_items))
-    blocks = frsvm.ItemBlocks(rows=Pattern(indptr=train.indptr, columns=train.items), n_items=train.n_items, width=held)
+    blocks = item_blocks(PairTasks.of(train, 1), train.n_items, width, 1)
     weights, users = np.ones(len(train)), factors(train.n_users, rank)
     out, n = np.empty((train.n_items, width)), len(train)
     counts = {"pyx/solvers/frsvm.pyx: scatter": n}
     call = partial(frsvm.scatter, blocks=blocks, weights=weights, users=users, out=out, threads=1)
-    return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * width * held)
+    return Ready(call, n, counts, {"rank": width}, 12 * n, DOUBLE * min(_NEAR, width * train.n_items))
 
 
 @case(

@@ -16,6 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
+from rankbench.kernels.shared.chosen cimport Chosen, sum_chosen
 from rankbench.kernels.shared.lanes cimport LANES, dot_rows_at
 from rankbench.kernels.shared.losses cimport MARGINS, Loss, known_loss, tangents_of
 from rankbench.kernels.shared.parallel cimport team
@@ -23,97 +24,6 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Patte
 
 cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
-
-cdef extern from *:
-    """
-    typedef struct {
-        const int32_t *columns;
-        const double *values;
-        Py_ssize_t n;
-        const double *dense;
-        Py_ssize_t width;
-        int far;
-    } rankbench_chosen;
-
-    #define RANKBENCH_AHEAD 8  /* rows that are asked for before they are needed */
-
-    /* Sums in an array would be kept in memory, so each register has a name. */
-    #define RANKBENCH_TWELVE(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) \\
-        what(10) what(11)
-    #define RANKBENCH_SUM(r) rankbench_lanes sum##r = {0};
-    #define RANKBENCH_ADD(r) if (r < registers) { \\
-        RANKBENCH_LOAD(a, row + r * RANKBENCH_WIDTH); \\
-        sum##r += value * a; \\
-    }
-    #define RANKBENCH_WRITE(r) if (r < registers) RANKBENCH_STORE(out + r * RANKBENCH_WIDTH, sum##r);
-
-    /* out = sum_k values[k] dense[columns[k]] for so many registers of columns, and for two more columns. */
-    static inline __attribute__((always_inline)) void rankbench_sum_registers(
-        const rankbench_chosen *of, Py_ssize_t start, double *out, const int registers, const int two
-    ) {
-        RANKBENCH_TWELVE(RANKBENCH_SUM)
-        rankbench_lanes a;
-        rankbench_two last = {0}, b;
-        const double *dense = of->dense + start;
-        out += start;
-        for (Py_ssize_t k = 0; k < of->n; k++) {
-            const double *row = dense + of->columns[k] * of->width, value = of->values[k];
-            if (of->far && k + RANKBENCH_AHEAD < of->n)
-                for (int line = 0; line < (registers * RANKBENCH_WIDTH + 2 * two + 7) / 8; line++)
-                    __builtin_prefetch(dense + of->columns[k + RANKBENCH_AHEAD] * of->width + 8 * line);
-            RANKBENCH_TWELVE(RANKBENCH_ADD)
-            if (two) {
-                memcpy(&b, row + registers * RANKBENCH_WIDTH, sizeof b);
-                last += value * b;
-            }
-        }
-        RANKBENCH_TWELVE(RANKBENCH_WRITE)
-        if (two)
-            memcpy(out + registers * RANKBENCH_WIDTH, &last, sizeof last);
-    }
-
-    /* The same for as many columns from `start` on as there is room for; how many. */
-    static Py_ssize_t rankbench_sum_columns(const rankbench_chosen *of, Py_ssize_t start, double *out) {
-        const Py_ssize_t left = of->width - start, most = left / RANKBENCH_WIDTH, registers = most < 12 ? most : 12;
-        const int two = left - registers * RANKBENCH_WIDTH >= 2 && left - registers * RANKBENCH_WIDTH < 4;
-        double sum = 0.0;
-        switch (2 * registers + two) {
-            #define RANKBENCH_CASE(registers) \\
-            case 2 * registers: rankbench_sum_registers(of, start, out, registers, 0); break; \\
-            case 2 * registers + 1: rankbench_sum_registers(of, start, out, registers, 1); break
-            RANKBENCH_CASE(1);
-            RANKBENCH_CASE(2);
-            RANKBENCH_CASE(3);
-            RANKBENCH_CASE(4);
-            RANKBENCH_CASE(5);
-            RANKBENCH_CASE(6);
-            RANKBENCH_CASE(7);
-            RANKBENCH_CASE(8);
-            RANKBENCH_CASE(9);
-            RANKBENCH_CASE(10);
-            RANKBENCH_CASE(11);
-            RANKBENCH_CASE(12);
-        case 1:
-            rankbench_sum_registers(of, start, out, 0, 1);
-            break;
-        default:
-            for (Py_ssize_t k = 0; k < of->n; k++)
-                sum += of->values[k] * of->dense[of->columns[k] * of->width + start];
-            out[start] = sum;
-            return 1;
-        }
-        return registers * RANKBENCH_WIDTH + 2 * two;
-    }
-    """
-    ctypedef struct Chosen "rankbench_chosen":
-        # Some rows of a dense matrix, by their numbers, and what each is times.
-        const int32_t *columns
-        const double *values
-        Py_ssize_t n
-        const double *dense
-        Py_ssize_t width
-        bint far  # beyond the caches: rows are asked for ahead
-    Py_ssize_t _sum_columns "rankbench_sum_columns" (const Chosen *of, Py_ssize_t start, double *out) noexcept nogil
 
 cdef struct Mentions:
     # Scratch memory: for each item the user who named it last (-1: no user), and its place among that user's entries.
@@ -328,11 +238,9 @@ cdef void _row_inner(
 cdef void _row_product(
     const SparseView *matrix, Py_ssize_t row, const double *dense, Py_ssize_t width, bint far, double *out
 ) noexcept nogil:
-    """One row of the product, as many columns at a time as registers hold, each summed in the order of the entries."""
+    """One row of the product."""
     cdef int64_t first = matrix.indptr[row]
     cdef Chosen chosen = Chosen(
-        matrix.columns + first, matrix.values + first, matrix.indptr[row + 1] - first, dense, width, far
+        matrix.columns + first, matrix.values + first, matrix.indptr[row + 1] - first, dense, width, far, add=False
     )
-    cdef Py_ssize_t start = 0
-    while start < width:
-        start += _sum_columns(&chosen, start, out)
+    sum_chosen(&chosen, out)

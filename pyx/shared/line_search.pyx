@@ -1,3 +1,4 @@
-"""The share of the decrease promised by the slope that a step of a line search must achieve."""
+"""The numbers that line searches share: what part of the promised decrease is enough, and what rounding hides."""
 
 SUFFICIENT_DECREASE: float = SUFFICIENT
+HIDDEN_DECREASE: float = HIDDEN

@@ -10,7 +10,8 @@ each sum has one order, so that no bit depends on the number of threads.
 import numpy as np
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport INT32_MAX, int32_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.string cimport memset
 
 from rankbench.kernels.methods.all_pairs cimport (
     PairMemory, Task, TaskPairs, TaskPairsView, Windows, curve, evaluate, lay_out_pairs, lay_out_windows, task_of,
@@ -18,8 +19,9 @@ from rankbench.kernels.methods.all_pairs cimport (
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
+from rankbench.kernels.shared.chosen cimport Chosen, sum_chosen
 from rankbench.kernels.shared.lanes cimport LANES, add_to_rows, dot, dot_rows, dot_rows_at, read_ahead, sum_rows
-from rankbench.kernels.shared.line_search cimport sufficient
+from rankbench.kernels.shared.line_search cimport promising, sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 from rankbench.kernels.shared.sorting cimport in_order
@@ -28,6 +30,7 @@ cdef enum:
     _ROWS = 128  # of dense features times a matrix: rows in a block
     _COLUMNS = 32  # of transposed dense features times a matrix: columns in a block
     _HALVINGS = 30  # of a step before it is given up
+    _RUNS = 256  # rows whose runs of one item are found at a time
     _AHEAD = 4  # rows of factors that are on their way while one is worked on
 
 cdef struct Settings:
@@ -36,12 +39,28 @@ cdef struct Settings:
     int cg
     double forcing
 
+cdef struct ByItem:
+    # The rows of the tasks in another order, those of block b from bounds[b] to bounds[b + 1]; NULL: not made.
+    int64_t *bounds
+    int32_t *items
+    int32_t *tasks
+    int32_t *places  # of the rows in their tasks
+
 cdef struct BlockView:
     Py_ssize_t width  # items of a block
     Py_ssize_t blocks
     Py_ssize_t items
     const int32_t *starts  # (blocks + 1) x tasks
     PatternView rows
+    ByItem by_item
+
+cdef struct Runs:
+    # Rows whose weight is not zero, cut where the item changes: run r has those from ends[r - 1] to ends[r].
+    double weights[_RUNS]
+    int32_t tasks[_RUNS]
+    int32_t items[_RUNS]
+    int32_t ends[_RUNS]
+    Py_ssize_t n
 
 cdef struct Problem:
     # min over v of C loss(R v) + |v|^2 / 2, the problem of one task, R being the factors of its items.
@@ -87,32 +106,38 @@ cdef class ItemBlocks:
     """The rows of tasks, cut where their items pass from one block of `width` items to the next.
 
     Items ascend within a task. The rows of task t whose items are in block b are starts[b, t] to starts[b + 1, t],
-    counted from the task's first row.
+    counted from the task's first row. With a `tile` they are put in a second order, too, for `scatter`: block by block,
+    then by so many tasks at a time, and among these by item.
     """
 
     cdef Pattern rows
     cdef const int32_t[:, ::1] starts
+    cdef int64_t[::1] bounds
+    cdef int32_t[:, ::1] order
     cdef BlockView view
 
-    def __init__(self, *, Pattern rows, Py_ssize_t n_items, Py_ssize_t width):
-        """Find where the blocks begin in every task; O(rows + tasks blocks)."""
+    def __init__(self, *, Pattern rows, Py_ssize_t n_items, Py_ssize_t width, Py_ssize_t tile = 0):
+        """Find where the blocks begin in every task; O(rows + tasks blocks), and O(items tasks / tile) for a `tile`."""
         above_ids("n_items", n_items, rows.columns)
         within("width", width, 1, INT32_MAX)
+        within("tile", tile, 0, INT32_MAX)
         cdef Py_ssize_t blocks = (n_items + width - 1) // width
         cdef int32_t[:, ::1] starts = np.zeros((blocks + 1, max(rows.view.n, 1)), np.int32)
-        cdef Py_ssize_t task, block, row
         with nogil:
-            for task in range(rows.view.n):
-                block = 0
-                for row in range(rows.view.indptr[task], rows.view.indptr[task + 1]):
-                    while rows.view.columns[row] >= block * width:
-                        starts[block, task] = <int32_t> (row - rows.view.indptr[task])
-                        block += 1
-                while block <= blocks:
-                    starts[block, task] = <int32_t> (rows.view.indptr[task + 1] - rows.view.indptr[task])
-                    block += 1
+            _find_starts(&rows.view, width, blocks, &starts[0, 0])
         self.rows, self.starts = rows, starts
-        self.view = BlockView(width, blocks, n_items, &starts[0, 0], rows.view)
+        self.view = BlockView(width, blocks, n_items, &starts[0, 0], rows.view, ByItem(NULL, NULL, NULL, NULL))
+        if tile > 0 and rows.columns.shape[0] > 0:
+            self._order_by_item(tile)
+
+    cdef int _order_by_item(self, Py_ssize_t tile) except -1:
+        """Put the rows in their second order."""
+        cdef int64_t[::1] next_places = np.empty(self.view.width, np.int64)
+        self.bounds = np.zeros(self.view.blocks + 1, np.int64)
+        self.order = np.empty((3, self.rows.columns.shape[0]), np.int32)
+        self.view.by_item = ByItem(&self.bounds[0], &self.order[0, 0], &self.order[1, 0], &self.order[2, 0])
+        with nogil:
+            _order_blocks(&self.view, tile, &next_places[0])
 
 
 def scatter(
@@ -120,7 +145,8 @@ def scatter(
 ):
     """Fill `out` with the sum of weight times user over the rows of each item, task by task.
 
-    Items go in blocks whose rows of `out` stay in cache while all tasks pass by.
+    Items go in blocks whose rows of `out` stay in cache while all tasks pass by. Where the blocks have their rows by
+    item, an item's sums stay in registers over a tile of tasks; both orders give the same bits.
     """
     threads = team(threads)
     agree("weights", weights.shape[0], blocks.rows.columns.shape[0])
@@ -158,10 +184,13 @@ def users_step(
     const double[:, ::1] factors,
     double[:, ::1] users,
     int threads,
-):
-    """Move each row of `users` to where its own objective, given the items' factors, is no higher."""
+) -> int:
+    """Move each row of `users` to where its own objective, given the items' factors, is no higher.
+
+    The number of rows is returned whose objective could fall by more than rounding errors hide.
+    """
     threads = team(threads)
-    cdef Py_ssize_t task, rank = users.shape[1]
+    cdef Py_ssize_t task, rank = users.shape[1], moved = 0
     agree("users", users.shape[0], tasks.view.n)
     agree("columns of factors", factors.shape[1], rank)
     cdef Arena arena = Arena(NULL, 0)
@@ -172,7 +201,8 @@ def users_step(
             arena = scratch.share(thread_id())
             memory = _lay_out(&arena, &tasks.view, rank)
             for task in prange(tasks.view.n, schedule="dynamic", chunksize=16):
-                _fit_task(&tasks.view, task, &method.settings, &factors[0, 0], &users[task, 0], rank, &memory)
+                moved += _fit_task(&tasks.view, task, &method.settings, &factors[0, 0], &users[task, 0], rank, &memory)
+    return moved
 
 
 def dense_times(*, const double[:, ::1] features, const double[:, ::1] matrix, double[:, ::1] out, int threads):
@@ -204,20 +234,118 @@ def transposed_times(*, const double[:, ::1] features, const double[:, ::1] matr
         )
 
 
+cdef void _find_starts(const PatternView *rows, Py_ssize_t width, Py_ssize_t blocks, int32_t *starts) noexcept nogil:
+    """Of each block and task, the first row of the task that is in this block or behind it."""
+    cdef Py_ssize_t task, block, row
+    for task in range(rows.n):
+        block = 0
+        for row in range(rows.indptr[task], rows.indptr[task + 1]):
+            while rows.columns[row] >= block * width:
+                starts[block * rows.n + task] = <int32_t> (row - rows.indptr[task])
+                block += 1
+        while block <= blocks:
+            starts[block * rows.n + task] = <int32_t> (rows.indptr[task + 1] - rows.indptr[task])
+            block += 1
+
+
+cdef void _order_blocks(const BlockView *blocks, Py_ssize_t tile, int64_t *next_places) noexcept nogil:
+    """Write all rows in their second order; `next_places` is scratch memory, a number for each item of a block."""
+    cdef Py_ssize_t block, first
+    cdef int64_t end = 0
+    for block in range(blocks.blocks):
+        first = 0
+        while first < blocks.rows.n:
+            end = _order_tile(blocks, block, first, min(first + tile, blocks.rows.n), end, next_places)
+            first += tile
+        blocks.by_item.bounds[block + 1] = end
+
+
+cdef int64_t _order_tile(
+    const BlockView *blocks, Py_ssize_t block, Py_ssize_t first, Py_ssize_t last, int64_t end, int64_t *next_places
+) noexcept nogil:
+    """Write the rows of a block's items in tasks first .. last - 1 from `end` on, by counting; where they end."""
+    cdef Py_ssize_t task, place, item, base = block * blocks.width
+    cdef const int32_t *starts = blocks.starts + block * blocks.rows.n
+    cdef const int32_t *ends = starts + blocks.rows.n
+    cdef const int32_t *items
+    cdef int64_t found, to
+    memset(next_places, 0, blocks.width * sizeof(int64_t))
+    for task in range(first, last):
+        items = blocks.rows.columns + blocks.rows.indptr[task]
+        for place in range(starts[task], ends[task]):
+            next_places[items[place] - base] += 1
+    for item in range(blocks.width):
+        found = next_places[item]
+        next_places[item] = end
+        end += found
+    for task in range(first, last):
+        items = blocks.rows.columns + blocks.rows.indptr[task]
+        for place in range(starts[task], ends[task]):
+            to = next_places[items[place] - base]
+            next_places[items[place] - base] = to + 1
+            blocks.by_item.items[to] = items[place]
+            blocks.by_item.tasks[to] = <int32_t> task
+            blocks.by_item.places[to] = <int32_t> place
+    return end
+
+
 cdef void _scatter(
     const BlockView *blocks, Py_ssize_t block, const double *weights, const double *users, Py_ssize_t rank, double *out
 ) noexcept nogil:
     """One block of items; a weight of zero, as most are near the end, costs no more than a look."""
-    cdef Py_ssize_t task, k, first, tasks = blocks.rows.n
+    cdef Py_ssize_t task, first, base = block * blocks.width, tasks = blocks.rows.n
     cdef const int32_t *starts = blocks.starts + block * tasks
-    for k in range(block * blocks.width * rank, min((block + 1) * blocks.width, blocks.items) * rank):
-        out[k] = 0.0
+    memset(out + base * rank, 0, min(blocks.width, blocks.items - base) * rank * sizeof(double))
+    if blocks.by_item.bounds != NULL:
+        _scatter_by_item(blocks, block, weights, users, rank, out)
+        return
     for task in range(tasks):
         first = blocks.rows.indptr[task] + starts[task]
         add_to_rows(
             weights + first, users + task * rank, blocks.rows.columns + first, starts[tasks + task] - starts[task],
             rank, out,
         )
+
+
+cdef void _scatter_by_item(
+    const BlockView *blocks, Py_ssize_t block, const double *weights, const double *users, Py_ssize_t rank, double *out
+) noexcept nogil:
+    """Rows of one item that follow each other are added to its sums together, in the order of their tasks."""
+    cdef Runs runs
+    cdef Py_ssize_t run, first
+    cdef int64_t row = blocks.by_item.bounds[block], end = blocks.by_item.bounds[block + 1]
+    cdef Chosen chosen = Chosen(&runs.tasks[0], &runs.weights[0], 0, users, rank, far=False, add=True)
+    while row < end:
+        _find_runs(blocks, row, min(row + _RUNS, end), weights, &runs)
+        first = 0
+        for run in range(runs.n):
+            chosen.columns, chosen.values, chosen.n = &runs.tasks[first], &runs.weights[first], runs.ends[run] - first
+            first = runs.ends[run]
+            if chosen.n > 0:
+                sum_chosen(&chosen, out + runs.items[run] * rank)
+        row += _RUNS
+
+
+cdef void _find_runs(
+    const BlockView *blocks, int64_t first, int64_t end, const double *weights, Runs *runs
+) noexcept nogil:
+    """The runs of rows of one item among first .. end - 1 of the second order, less the rows whose weight is zero.
+
+    No step depends on whether a run ends or a weight is zero, which no processor could foretell.
+    """
+    cdef const ByItem *rows = &blocks.by_item
+    cdef int32_t kept = 0, task
+    cdef Py_ssize_t n = 0
+    cdef int64_t row
+    for row in range(first, end):
+        task = rows.tasks[row]
+        runs.tasks[kept] = task
+        runs.weights[kept] = weights[blocks.rows.indptr[task] + rows.places[row]]
+        kept += runs.weights[kept] != 0.0
+        runs.items[n] = rows.items[row]
+        runs.ends[n] = kept
+        n += row + 1 == end or rows.items[row + 1] != rows.items[row]
+    runs.n = n
 
 
 cdef void _score(
@@ -256,11 +384,11 @@ cdef Memory _lay_out(Arena *arena, const TaskPairsView *tasks, Py_ssize_t rank) 
     return memory
 
 
-cdef void _fit_task(
+cdef bint _fit_task(
     const TaskPairsView *tasks, Py_ssize_t number, const Settings *settings, const double *factors, double *user,
     Py_ssize_t rank, Memory *memory,
 ) noexcept nogil:
-    """Newton steps for one task."""
+    """Newton steps for one task; whether one could lower its objective visibly."""
     cdef Problem problem = Problem(task_of(tasks, number), settings[0], rank)
     cdef const int32_t *items = tasks.items + tasks.indptr[number]
     cdef Py_ssize_t i, k, n = problem.task.n
@@ -279,7 +407,8 @@ cdef void _fit_task(
         _gradient(&problem, memory.slope, user, memory.rows, memory.gradient)
         _conjugate_gradients(&problem, memory)
         if not _move(&problem, user, &loss, memory):
-            break
+            return _step > 0
+    return settings.steps > 0
 
 
 cdef inline void _gradient(
@@ -329,18 +458,20 @@ cdef void _conjugate_gradients(const Problem *problem, Memory *memory) noexcept 
 
 
 cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memory) noexcept nogil:
-    """Halve the step until the objective falls as Armijo asks, and take it; false if no step is left.
+    """Halve the step until the objective falls as Armijo asks, and take it; false if no further step is worth its time.
 
-    What it leaves behind, scores, slopes and windows, is that of the new point, if there is one.
+    Where the objective could not show the fall, only the whole step is tried. What it leaves behind, scores, slopes and
+    windows, is that of the new point, if there is one.
     """
     cdef Memory own = memory[0]
     cdef Py_ssize_t i, k, n = problem.task.n, rank = problem.rank
     cdef int _halving
     cdef double length = 1.0, fall = dot(own.gradient, own.d, rank), C = problem.settings.C
     cdef double inner = dot(user, own.d, rank), size = dot(own.d, own.d, rank), trial, change
+    cdef bint seen = promising(fall, C * loss[0] + 0.5 * dot(user, user, rank))
     if not fall < 0.0:
         return False
-    for _halving in range(_HALVINGS):
+    for _halving in range(_HALVINGS if seen else 1):
         for i in range(n):
             own.trial[i] = own.q[i] + length * own.step_q[i]
         trial = evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
@@ -351,6 +482,6 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
             for i in range(n):
                 own.q[i] = own.trial[i]
             loss[0] = trial
-            return True
+            return seen
         length *= 0.5
     return False

@@ -19,7 +19,7 @@ from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.design import Design, sparse_rows
 from rankbench.methods.factors import streams_of, whole_lanes, zero_rows
 from rankbench.methods.folding import own, users_of_pairs
-from rankbench.methods.line_search import halved, sufficient
+from rankbench.methods.line_search import halved, promising, sufficient
 from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import features_as_stored, given_features
@@ -27,7 +27,9 @@ from rankbench.models import Factors, FeatureFactors, ScatteredFactors, Scattere
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
 from rankbench.names.ranges import Count, Partitions, Rank, Weight
 
-_CACHE = 1 << 16  # entries of a block of items' sums, which should stay in cache
+_SHARED = 1 << 20  # numbers of a block of items' vectors: what the cache that threads share holds of them
+_NEAR = 1 << 16  # numbers of a tile of tasks, of their vectors and their rows: what a thread's own cache holds
+_WIDE, _OFTEN = 32, 4  # numbers of a vector, and rows of an item in a tile, from which rows by item are faster
 _SPARE, _ITERATIONS = 8, 3  # extra columns, and iterations, of the spectral start's subspace iteration
 _TRIALS = 30  # step lengths of a line search, at most
 
@@ -50,7 +52,8 @@ class FRSVM(Checked):
     with the least norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
     columns of U are orthogonal, the most important first. The
     paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the rank
-    (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`).
+    (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`). Steps end
+    where no half's step promises a decrease that the digits of its objective could show.
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no
@@ -89,14 +92,17 @@ class FRSVM(Checked):
         return steps_in_process(self, train, rng, threads)
 
     def steps_on(self, executor: Executor, train: View, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
-        """The start, then a model after each epoch, with the users and their vectors in parts kept by the executor."""
+        """The start, then a model after each epoch, with the users and their vectors in parts kept by the executor.
+
+        It ends after an epoch in which no step promised more than rounding errors hide.
+        """
         fit = _Fit(self._fitting(train), executor, train, checked_threads(threads), rng)
         basis = fit.spectral() if self.start == "spectral" else fit.random()
-        while True:
+        more = fit.paired > 0
+        yield Step(fit.model(basis), partial(fit.objective, basis))
+        while more:
+            basis, more = fit.epoch(basis)
             yield Step(fit.model(basis), partial(fit.objective, basis))
-            if not fit.paired:
-                return
-            basis = fit.users_step(fit.basis_step(basis))
 
     def fold_in(self, model: Model, ratings: View, threads: int = 1) -> FeatureFactors | Factors:
         """The model of these users, each with v at its minimum for the model's U."""
@@ -184,34 +190,43 @@ class _Fit:
         self.executor.total(_Part.scale, scale)
         return scale * basis
 
-    def basis_step(self, basis: Floats) -> Floats:
-        """U after truncated Newton steps with V fixed, each with a line search."""
+    def epoch(self, basis: Floats) -> tuple[Floats, bool]:
+        """U after steps on U and on V, and whether any of them was promising."""
+        basis, moved = self.basis_step(basis)
+        basis, users = self.users_step(basis)
+        return basis, moved or users > 0
+
+    def basis_step(self, basis: Floats) -> tuple[Floats, bool]:
+        """U after truncated Newton steps with V fixed, each with a line search, and whether one was promising."""
+        moved = False
         loss, pull = self.executor.total(_Part.slope, self.far.times(basis))
         for step in range(self.solver.newton):
             gradient = basis + self.far.transposed_times(pull)
             direction = self._newton_direction(gradient)
             slope = float(np.vdot(gradient, direction))
-            found = self._search(basis, direction, loss, slope) if slope < 0 else None
-            if found is None:
+            seen = promising(slope, self.solver.C * loss + _half(basis))
+            found = self._search(basis, direction, loss, slope, _TRIALS if seen else 1) if slope < 0 else None
+            basis = basis if found is None else found
+            if found is None or not seen:
                 break
-            basis = found
+            moved = True
             if step + 1 < self.solver.newton:
                 loss, pull = self.executor.total(_Part.slope, None)
-        return basis
+        return basis, moved
 
-    def users_step(self, basis: Floats) -> Floats:
-        """Newton steps on V with U fixed; then U and V become the balanced factors of their product.
+    def users_step(self, basis: Floats) -> tuple[Floats, int]:
+        """Newton steps on V with U fixed, after which the factors are balanced; for how many users one was promising.
 
-        Those are A S^1/2 and B S^1/2 of U V^T = A S B^T, which have the least norm for this product.
+        Balanced factors of U V^T = A S B^T are A S^1/2 and B S^1/2, which have the least norm for this product.
         """
-        self.executor.total(_Part.fit_users, self.far.times(basis))
+        (moved,) = self.executor.total(_Part.fit_users, self.far.times(basis))
         left, upper = np.linalg.qr(basis[:, : self.solver.rank])
         other, turns = self._orthogonal()
         a, sizes, b = np.linalg.svd(upper @ other.T, full_matrices=False)
         roots, out = np.sqrt(sizes), self._zeros()
         out[:, : len(roots)] = left @ a * roots
         self._turned(turns, b.T, roots)
-        return out
+        return out, moved
 
     def objective(self, basis: Floats) -> float:
         """The objective, C sum of losses + 1/2 (|U|^2 + |V|^2)."""
@@ -239,10 +254,10 @@ class _Fit:
         found = conjugate_gradients(times, (-gradient,), lambda size: self.solver.forcing**2 * size, self.solver.cg)
         return found[0]
 
-    def _search(self, basis: Floats, direction: Floats, loss: float, slope: float) -> Floats | None:
+    def _search(self, basis: Floats, direction: Floats, loss: float, slope: float, trials: int) -> Floats | None:
         """U moved along a direction until the objective falls sufficiently, or None."""
         ahead: Floats | None = self.far.times(direction)  # it travels once
-        for length in halved(_TRIALS):
+        for length in halved(trials):
             trial = basis + length * direction
             (now,) = self.executor.total(_Part.move, length, ahead)
             if sufficient(self.solver.C * (now - loss) + _half(trial) - _half(basis), 0.0, length, slope):
@@ -279,8 +294,7 @@ class _Part:
         self.rng, self.threads, self.design, self.rank = rng, site.threads, site.design, solver.rank
         self.tasks = PairTasks.of(view, site.threads, CODES[solver.loss])
         self.paired, self.users = self.tasks.paired, zero_rows(self.tasks.n_tasks, solver.rank)
-        width = _block(site.n_items, solver.rank, site.threads)
-        self.blocks = kernel.ItemBlocks(rows=self.tasks.rows, n_items=site.n_items, width=width)
+        self.blocks = item_blocks(self.tasks, site.n_items, self.users.shape[1], site.threads)
         self.method = kernel.TruncatedNewton(C=solver.C, steps=solver.newton, cg=solver.cg, forcing=solver.forcing)
         self.windows, self.sums = self.tasks.unsorted(), np.empty((2, len(self.tasks.items)))  # made once per fit
         self.now: ScoredPairs  # the losses at the scores asked for last
@@ -361,12 +375,12 @@ class _Part:
         return (self.now.loss,)
 
     def fit_users(self, basis: Floats) -> Sums:
-        """Take Newton steps on V with U fixed, task by task; nothing is summed."""
-        factors = self.design.times(basis)
-        kernel.users_step(
-            tasks=self.tasks.pairs, method=self.method, factors=factors, users=self.users, threads=self.threads
+        """Take Newton steps on V with U fixed, task by task; for how many a step was promising."""
+        factors, tasks = self.design.times(basis), self.tasks.pairs
+        moved = kernel.users_step(
+            tasks=tasks, method=self.method, factors=factors, users=self.users, threads=self.threads
         )
-        return ()
+        return (moved,)
 
     def measure(self, basis: Floats) -> Sums:
         """The loss at this U, and half the squared norm of V."""
@@ -405,6 +419,13 @@ def _half(matrix: Floats) -> float:
     return 0.5 * float(np.vdot(matrix, matrix))
 
 
-def _block(n_items: int, rank: int, threads: int) -> int:
-    """The number of items in a block: as many as stay in cache, but few enough that all threads have blocks."""
-    return max(1, min(_CACHE // rank, -(-n_items // (4 * threads))))
+def item_blocks(tasks: PairTasks, n_items: int, rank: int, threads: int) -> kernel.ItemBlocks:
+    """The tasks' rows in blocks of items: large ones, but so many that all threads have some.
+
+    In vectors that are long, with items that are met often, rows are put by item, too.
+    """
+    width = max(1, min(_SHARED // (rank * threads), -(-n_items // (4 * threads)) if threads > 1 else n_items))
+    own = len(tasks.items) / max(tasks.n_tasks, 1) * width / max(n_items, 1)  # rows that a task has in a block
+    tile = int(_NEAR / (rank + own))
+    by_item = rank >= _WIDE and tile * own >= _OFTEN * width
+    return kernel.ItemBlocks(rows=tasks.rows, n_items=n_items, width=width, tile=tile if by_item else 0)

@@ -112,6 +112,7 @@ BOUNDS = {  # a call, its argument's name and limits
     ),
     "item blocks": (lambda n: frsvm.ItemBlocks(rows=PATTERN, n_items=n, width=2), "n_items", 5, LIMIT),
     "width": (lambda n: frsvm.ItemBlocks(rows=PATTERN, n_items=5, width=n), "width", 1, LIMIT),
+    "tile": (lambda n: frsvm.ItemBlocks(rows=PATTERN, n_items=5, width=2, tile=n), "tile", 0, LIMIT),
     "newton steps": (lambda n: frsvm.TruncatedNewton(C=1.0, steps=n, cg=1, forcing=0.1), "steps", 0, LIMIT),
     "conjugate gradients": (lambda n: frsvm.TruncatedNewton(C=1.0, steps=1, cg=n, forcing=0.1), "cg", 0, LIMIT),
     "features": (boosted, "n_features", 5, LIMIT),

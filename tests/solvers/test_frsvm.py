@@ -140,6 +140,19 @@ def test_without_features_it_ends_where_nothing_falls_any_more():
     assert after < 1e-3 * before
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_steps_end_where_the_objective_cannot_show_a_fall(partitions):
+    """Line searches among rounding errors would take many times as long as the steps before them."""
+    solver, train = FRSVM(rank=2, C=0.3, loss="logistic", partitions=partitions), VIEWS["drawn comparisons"]()
+    steps = solver.steps(train, np.random.default_rng(0))
+    objectives = [step.objective() for step in islice(steps, 2000)]
+    assert 10 < len(objectives) < 2000
+    assert objectives[-1] == pytest.approx(objectives[-5], rel=1e-13)
+    _, (basis, users, _) = run(solver, train, 2000)
+    _, of_basis, of_users = by_hand(solver, train, basis, users)
+    assert max(np.abs(of_basis).max(), np.abs(of_users).max()) < 1e-6 < np.abs(users).max()
+
+
 @pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
 @pytest.mark.parametrize("view", ["continuous", "levels", "drawn comparisons"])
 def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view, loss):
@@ -153,6 +166,9 @@ def test_the_step_over_the_tasks_solves_a_rank_svm_for_each(view, loss):
     kernel.users_step(tasks=tasks.pairs, method=method, factors=factors, users=users, threads=2)
     _, _, gradient = by_hand(FRSVM(C=0.3, loss=loss), train, basis, users)
     assert np.abs(gradient).max() < 1e-7 and np.abs(users).max() > 0.1
+    again = users.copy()
+    assert kernel.users_step(tasks=tasks.pairs, method=method, factors=factors, users=again, threads=2) == 0
+    np.testing.assert_allclose(again, users, rtol=0, atol=1e-7)
 
 
 def test_the_basis_is_orthogonal_and_falls_in_importance():
@@ -296,7 +312,7 @@ def from_the_same_start(solver: FRSVM, train: View, epochs: int) -> tuple[list[f
     for made in made_fits:
         now, objectives = basis.copy(), []
         for _ in range(epochs):
-            now = made.users_step(made.basis_step(now))
+            now, _ = made.epoch(now)
             objectives.append(made.objective(now))
         found.append(objectives)
     return found[0], found[1]
@@ -340,15 +356,31 @@ def test_more_parts_than_users_are_refused():
         next(FRSVM(rank=2, partitions=41).steps(small(), np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 12, 16, 20, 24, 28, 31, 32, 36, 67])
-def test_users_times_weights_are_added_up_by_items_in_the_order_of_the_tasks(width):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_by_item_change_no_bit(monkeypatch, threads):
+    """Sums of long vectors, of items that are met often: made item by item, of the same terms in the same order."""
+    train, solver = small(items=20, per_user=15), FRSVM(rank=29, C=0.1, features="none")
+    found, tiles, made = [], [], kernel.ItemBlocks
+    monkeypatch.setattr(kernel, "ItemBlocks", lambda **given: tiles.append(given["tile"]) or made(**given))
+    for wide in (1000, 32):
+        monkeypatch.setattr(frsvm, "_WIDE", wide)
+        found.append(run(solver, train, 3, threads)[1])
+    assert tiles[0] == 0 < tiles[1]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("tile", [0, 1, 4, 9, 100])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 12, 16, 20, 24, 28, 31, 32, 36, 48, 52, 67])
+def test_users_times_weights_are_added_up_by_items_in_the_order_of_the_tasks(width, tile):
     rng = np.random.default_rng(width)
     met = rng.random((9, 11)) < 0.6
     users, items = np.nonzero(met)
     weights = rng.standard_normal(len(items)) * rng.integers(0, 3, len(items))
     vectors, out, expected = rng.standard_normal((9, width)), np.full((11, width), np.nan), np.zeros((11, width))
     indptr = np.concatenate([[0], np.cumsum(met.sum(axis=1))])
-    blocks = kernel.ItemBlocks(rows=Pattern(indptr=indptr, columns=items.astype(np.int32)), n_items=11, width=4)
+    pattern = Pattern(indptr=indptr, columns=items.astype(np.int32))
+    blocks = kernel.ItemBlocks(rows=pattern, n_items=11, width=4, tile=tile)
     kernel.scatter(blocks=blocks, weights=weights, users=vectors, out=out, threads=2)
     for user, item, weight in zip(users, items, weights, strict=True):
         expected[item] += weight * vectors[user]
