@@ -11,12 +11,12 @@ from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
-from rankbench.kernels.shared.counting cimport Sides, sides_of
 from rankbench.kernels.metrics.places cimport Depth, Places, deepened, enough_discounts, metric_of_places, of_places
-from rankbench.kernels.metrics.ranked cimport Item, Tie, end_of_tie, highest_truths, sort_items
 from rankbench.kernels.metrics.requests cimport RequestView, Requests, request_at
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
+from rankbench.kernels.shared.counting cimport Sides, sides_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.ranked cimport Item, Tie, end_of_tie, highest_truths, sort_items
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows
 
 cdef enum:

@@ -34,7 +34,6 @@ from rankbench.kernels.metrics.codes cimport (
     TEST_TRAIN_ERROR,
     TEST_TRAIN_PAIRS,
 )
-from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs
 from rankbench.kernels.metrics.places cimport (
     PY_SSIZE_T_MAX,
     Depth,
@@ -44,7 +43,12 @@ from rankbench.kernels.metrics.places cimport (
     metric_of_places,
     of_places,
 )
-from rankbench.kernels.metrics.ranked cimport (
+from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, request_at
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
+from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs
+from rankbench.kernels.shared.lanes cimport total
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.ranked cimport (
     LEVELS,
     Item,
     Tie,
@@ -57,10 +61,6 @@ from rankbench.kernels.metrics.ranked cimport (
     sort_items,
     take_best,
 )
-from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, request_at
-from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
-from rankbench.kernels.shared.lanes cimport total
-from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_value, longest_row
 
 cdef enum:

@@ -14,9 +14,9 @@ from rankbench.kernels.metrics.codes cimport (
     RECALL,
     RECIPROCAL_RANK,
 )
-from rankbench.kernels.metrics.ranked cimport Item, Tie
 from rankbench.kernels.metrics.requests cimport Request, Requests, request_at
 from rankbench.kernels.shared.checks cimport within
+from rankbench.kernels.shared.ranked cimport Item, Tie
 
 cdef struct Places:
     bint whole  # whether all items of the catalogue are candidates

@@ -11,9 +11,10 @@ from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.ranked cimport Item, take_best
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
 
 cdef enum:
@@ -24,17 +25,20 @@ cdef struct Memory:
     double *products  # with the items met
     int32_t *met  # per item, 1 more than the last item that met it
     int32_t *others  # the items met
+    double *similarities  # above 0
+    double *signed_items  # of these, the items' numbers below 0: of equal similarities the highest comes first
+    Item *best
+    Item *scratch
 
 cdef struct Measure:
     # How similarity is computed from an inner product.
     const double *norms
     double shrink
 
-cdef struct Best:
-    # The neighbours found so far. Of the first n places none comes before the places 2 k + 1 and 2 k + 2 (a heap).
+cdef struct Neighbours:
+    # Of one item, best first.
     int32_t *items
     double *similarities
-    Py_ssize_t n
     Py_ssize_t room
 
 
@@ -51,7 +55,7 @@ def neighbours(
     """Fill out[i] with the items of the highest similarity to i above 0, best first, and -1 behind them.
 
     The similarity of i and j is x_i . x_j / (norms[i] norms[j] + shrink); of equal ones the lower item comes first.
-    `items` is the transpose of `users`. O(sum over users of entries^2); the best of the items met are kept in a heap.
+    `items` is the transpose of `users`. O(sum over users of entries^2 + items^2).
     """
     threads = team(threads)
     cdef Py_ssize_t n = items.view.n, item
@@ -71,7 +75,7 @@ def neighbours(
         for item in prange(n, schedule="dynamic"):
             _neighbours(
                 &users.view, &items.view, Measure(&norms[0], shrink), <int32_t> item, memory,
-                Best(&out[item, 0], &similarities[item, 0], 0, out.shape[1]),
+                Neighbours(&out[item, 0], &similarities[item, 0], out.shape[1]),
             )
 
 
@@ -87,72 +91,41 @@ def gram(*, SparseRows users, SparseRows items, double[:, ::1] out, int threads)
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for n items."""
-    return Memory(floats(arena, n), ints(arena, n), ints(arena, n))
+    return Memory(
+        floats(arena, n), ints(arena, n), ints(arena, n), floats(arena, n), floats(arena, n),
+        <Item *> taken(arena, n, sizeof(Item)), <Item *> taken(arena, n, sizeof(Item)),
+    )
 
 
 cdef void _neighbours(
-    const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Best best
+    const SparseView *users, const SparseView *items, Measure measure, int32_t item, Memory memory, Neighbours out
 ) noexcept nogil:
     """The neighbours of one item."""
     cdef bint many = _products_of(users, items, item) >= items.n // _FEW
-    cdef Py_ssize_t met, place
+    cdef Py_ssize_t met, place, count = 0
     cdef int32_t other
-    cdef double similarity
     if many:
         met = items.n
         _all_products(users, items, item, memory.products)
+        for place in range(met):
+            memory.products[place] /= measure.norms[item] * measure.norms[place] + measure.shrink
     else:
         met = _products(users, items, item, memory)
+        for place in range(met):
+            other = memory.others[place]
+            memory.products[other] /= measure.norms[item] * measure.norms[other] + measure.shrink
     for place in range(met):
         other = <int32_t> place if many else memory.others[place]
-        if memory.products[other] > 0.0 and other != item:
-            similarity = memory.products[other] / (measure.norms[item] * measure.norms[other] + measure.shrink)
-            _offer(&best, other, similarity)
-    for place in range(best.n, best.room):
-        best.items[place], best.similarities[place] = -1, 0.0
-    while best.n > 1:
-        best.n -= 1
-        _exchange(&best, 0, best.n)
-        _sink(&best, 0)
-
-
-cdef inline void _offer(Best *best, int32_t item, double similarity) noexcept nogil:
-    """Keep a neighbour if there is room, or if it comes before the last one kept, which it replaces."""
-    cdef Py_ssize_t place = best.n
-    if best.n < best.room:
-        best.items[place], best.similarities[place] = item, similarity
-        best.n += 1
-        while place > 0 and _before(best, (place - 1) // 2, place):
-            _exchange(best, place, (place - 1) // 2)
-            place = (place - 1) // 2
-    elif similarity > best.similarities[0] or (similarity == best.similarities[0] and item < best.items[0]):
-        best.items[0], best.similarities[0] = item, similarity
-        _sink(best, 0)
-
-
-cdef void _sink(Best *best, Py_ssize_t place) noexcept nogil:
-    """Restore the heap where only this place may come before those below it."""
-    cdef Py_ssize_t below = 2 * place + 1
-    while below < best.n:
-        if below + 1 < best.n and _before(best, below, below + 1):
-            below += 1
-        if not _before(best, place, below):
-            return
-        _exchange(best, place, below)
-        place, below = below, 2 * below + 1
-
-
-cdef inline bint _before(const Best *best, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    """Whether the neighbour at place a comes before the one at place b: more similar, or as similar and lower."""
-    if best.similarities[a] != best.similarities[b]:
-        return best.similarities[a] > best.similarities[b]
-    return best.items[a] < best.items[b]
-
-
-cdef inline void _exchange(Best *best, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    """Exchange two neighbours."""
-    best.items[a], best.items[b] = best.items[b], best.items[a]
-    best.similarities[a], best.similarities[b] = best.similarities[b], best.similarities[a]
+        memory.similarities[count] = memory.products[other]
+        memory.signed_items[count] = -<double> other
+        count += (memory.products[other] > 0.0) & (other != item)
+    if count > 0:
+        count = take_best(memory.similarities, memory.signed_items, count, out.room, memory.best, memory.scratch)
+        count = min(count, out.room)
+    for place in range(count):
+        out.items[place], out.similarities[place] = -<int32_t> memory.best[place].truth, memory.best[place].score
+    for place in range(count, out.room):
+        out.items[place], out.similarities[place] = -1, 0.0
 
 
 cdef inline int64_t _products_of(const SparseView *users, const SparseView *items, int32_t item) noexcept nogil:
