@@ -189,7 +189,7 @@ def _svrank(share: float) -> Ready:
 @case(
     "ndcg@10, 50 items",
     "rating",
-    "73 instructions and 0.45 mispredicted branches, most of them in choosing and sorting the best",
+    "58 instructions and 0.5 mispredicted branches: some 25 short loops for a user, of which each ends unforeseen",
     metric="NDCG",
 )
 @case(

@@ -45,7 +45,7 @@ from rankbench.kernels.metrics.places cimport (
 )
 from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, request_at
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
-from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs
+from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs, highest_below
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.ranked cimport (
@@ -54,7 +54,6 @@ from rankbench.kernels.shared.ranked cimport (
     Tie,
     end_of_tie,
     find_ties,
-    highest_below,
     highest_truths,
     merge_falling,
     sort_falling,
@@ -241,7 +240,7 @@ cdef void _prepare(User *user, Needs needs) noexcept nogil:
         known = take_best(user.test.scores, user.test.truth, n, needs.depth.places, memory.items, memory.scratch)
         user.places = Places(
             False, n, n, user.test.truth, memory.highest, memory.items, memory.ties,
-            find_ties(memory.items, known, memory.ties),
+            find_ties(memory.items, known, needs.depth.places, memory.ties),
         )
 
 

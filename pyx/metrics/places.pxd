@@ -129,6 +129,9 @@ cdef inline double _dcg_ratio(
         tie = user.ties[t]
         if tie.place >= cut:
             break
+        if tie.size == 1:
+            found += _gain(user.items[tie.first].truth, linear) * discounts[tie.place]
+            continue
         gain = 0.0
         for i in range(tie.first, tie.end):
             gain += _gain(user.items[i].truth, linear)

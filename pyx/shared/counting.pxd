@@ -1,25 +1,35 @@
 # Counting in lanes: what comparisons of numbers with each other give, without a branch that depends on the numbers.
 # Counts are exact, so that neither the width of the lanes nor the order of counting shows in them.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from *:
     """
+    #include <math.h>
     #include <stdint.h>
     #include <string.h>
 
     #ifdef __AVX__
+    #include <immintrin.h>
     #define RANKBENCH_WIDTH 4
     #define RANKBENCH_PLACES {0, 1, 2, 3}
+    #define RANKBENCH_HIGHER _mm256_max_pd
+    #define RANKBENCH_MASK _mm256_movemask_pd
     #else
     #define RANKBENCH_WIDTH 2
     #define RANKBENCH_PLACES {0, 1}
+    #ifdef __SSE2__
+    #include <emmintrin.h>
+    #define RANKBENCH_HIGHER _mm_max_pd
+    #define RANKBENCH_MASK _mm_movemask_pd
+    #endif
     #endif
     typedef double rankbench_row __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
     typedef int64_t rankbench_marks __attribute__((vector_size(8 * RANKBENCH_WIDTH)));  /* -1: true */
     typedef struct { int64_t same_truth, same_score, same_both, wrong; } rankbench_pairs;
     typedef struct { rankbench_marks same_truth, same_score, same_both, wrong; } rankbench_pair_lanes;
     typedef struct { int64_t above, level; } rankbench_sides;
+    typedef struct { double sum; int64_t count; } rankbench_reached;
 
     static inline int64_t rankbench_counted(rankbench_marks lanes) {
         int64_t sum = 0;
@@ -86,6 +96,69 @@ cdef extern from *:
         return found;
     }
 
+    /* The sum of the numbers among x that reach a limit, and how many these are. */
+    static inline rankbench_reached rankbench_reaching(const double *x, Py_ssize_t n, double limit) {
+        const rankbench_row limits = limit - (rankbench_row) {0};
+        rankbench_row v, sums[2] = {{0}};
+        rankbench_marks counts = {0}, reached;
+        rankbench_reached found = {0.0, 0};
+        Py_ssize_t i, whole = n - n % (2 * RANKBENCH_WIDTH);
+        for (i = 0; i < whole; i += 2 * RANKBENCH_WIDTH)
+            for (int half = 0; half < 2; half++) {
+                memcpy(&v, x + i + half * RANKBENCH_WIDTH, sizeof v);
+                reached = v >= limits;
+                sums[half] += (rankbench_row) ((rankbench_marks) v & reached);
+                counts += reached;
+            }
+        sums[0] += sums[1];
+        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+            found.sum += sums[0][lane];
+        found.count = rankbench_counted(counts);
+        for (; i < n; i++) {
+            found.sum += x[i] >= limit ? x[i] : 0.0;
+            found.count += x[i] >= limit;
+        }
+        return found;
+    }
+
+    /* Which of n <= 64 numbers reach a limit: bit i is that of x[i]. */
+    static inline uint64_t rankbench_which_reach(const double *x, Py_ssize_t n, double limit) {
+        uint64_t bits = 0;
+        Py_ssize_t i = 0;
+    #ifdef RANKBENCH_MASK
+        const rankbench_row limits = limit - (rankbench_row) {0};
+        for (; i + RANKBENCH_WIDTH <= n; i += RANKBENCH_WIDTH) {
+            rankbench_row v;
+            memcpy(&v, x + i, sizeof v);
+            bits |= (uint64_t) RANKBENCH_MASK((rankbench_row) (v >= limits)) << i;
+        }
+    #endif
+        for (; i < n; i++)
+            bits |= (uint64_t) (x[i] >= limit) << i;
+        return bits;
+    }
+
+    /* The highest of x below a bound, -infinity where there is none. */
+    static inline double rankbench_highest_below(const double *x, Py_ssize_t n, double bound) {
+        double found = -INFINITY;
+        Py_ssize_t i = 0;
+    #ifdef RANKBENCH_HIGHER
+        const rankbench_row bounds = bound - (rankbench_row) {0}, none = -INFINITY - (rankbench_row) {0};
+        rankbench_row v, highest = none;
+        for (; i + RANKBENCH_WIDTH <= n; i += RANKBENCH_WIDTH) {
+            memcpy(&v, x + i, sizeof v);
+            const rankbench_marks below = v < bounds;
+            v = (rankbench_row) (((rankbench_marks) v & below) | ((rankbench_marks) none & ~below));
+            highest = RANKBENCH_HIGHER(highest, v);
+        }
+        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+            found = highest[lane] > found ? highest[lane] : found;
+    #endif
+        for (; i < n; i++)
+            found = x[i] < bound && x[i] > found ? x[i] : found;
+        return found;
+    }
+
     /* The place of each of n keys if they fall; there is room for 16 of each. Whether the keys all differ: else those
        that are equal, or NaN, have places that others have too. */
     static inline int rankbench_distinct_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
@@ -127,6 +200,13 @@ cdef extern from *:
         int64_t above
         int64_t level
     Sides sides_of "rankbench_sides_of" (const double *x, Py_ssize_t n, double limit) noexcept nogil
+    ctypedef struct Reached "rankbench_reached":
+        double sum
+        int64_t count
+    Reached reaching "rankbench_reaching" (const double *x, Py_ssize_t n, double limit) noexcept nogil
+    uint64_t which_reach "rankbench_which_reach" (const double *x, Py_ssize_t n, double limit) noexcept nogil
+    int first_bit "__builtin_ctzll" (uint64_t bits) noexcept nogil
+    double highest_below "rankbench_highest_below" (const double *x, Py_ssize_t n, double bound) noexcept nogil
     bint distinct_places_of "rankbench_distinct_places_of" (
         const double *keys, Py_ssize_t n, int64_t *places
     ) noexcept nogil

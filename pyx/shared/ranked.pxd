@@ -2,13 +2,15 @@
 # the caller brings.
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from rankbench.kernels.shared.counting cimport places_of
-from rankbench.kernels.shared.lanes cimport total
+from rankbench.kernels.shared.counting cimport (
+    Reached, first_bit, highest_below, places_of, reaching, sides_of, which_reach
+)
 
 cdef enum:
     RUN = 16  # so many are sorted by counting (`places_of` has room for no more), longer lists by merging
+    _BITS = 64  # scores that are compared with a threshold at a time
     LEVELS = 12  # so many different truths are few: found one after the other, and not by sorting
 
 cdef struct Item:
@@ -118,47 +120,46 @@ cdef inline Py_ssize_t take_best(
     const double *scores, const double *truth, Py_ssize_t n, Py_ssize_t places, Item *items, Item *scratch
 ) noexcept nogil:
     """The items that can stand on the first `places` places, best first, whole ties; how many they are."""
-    cdef double least = _threshold(scores, n, min(places, n), <double *> scratch)
-    cdef Py_ssize_t i, count = 0
-    for i in range(n):
-        items[count].score = scores[i]
-        items[count].truth = truth[i]
-        count += scores[i] >= least
+    cdef double least = _threshold(scores, n, places) if places <= n // 2 else -INFINITY
+    cdef Py_ssize_t first = 0, i, count = 0
+    cdef uint64_t left
+    if least == -INFINITY:
+        for count in range(n):
+            items[count] = Item(scores[count], truth[count])
+        first = count = n
+    while first < n:
+        left = which_reach(scores + first, min(<Py_ssize_t> _BITS, n - first), least)
+        while left:
+            i = first + first_bit(left)
+            left &= left - 1
+            items[count] = Item(scores[i], truth[i])
+            count += 1
+        first += _BITS
     sort_items(items, scratch, count)
     return count
 
 
-cdef inline double _threshold(
-    const double *scores, Py_ssize_t n, Py_ssize_t places, double *left
-) noexcept nogil:
-    """A score that at least `places` of the n reach, mostly not twice as many.
+cdef inline double _threshold(const double *scores, Py_ssize_t n, Py_ssize_t places) noexcept nogil:
+    """A score that at least `places` > 0 of the n reach, mostly not twice as many.
 
-    In each round the scores below the mean are dropped, as long as enough stay. At least one in eight must be
-    dropped, so that all rounds together take O(n); where that fails (ties, outliers, infinities) more are kept.
-    Invariant: `source` holds the n scores that reach `least`, and n >= places.
+    In each round the scores below the mean of those left are dropped, as long as enough stay. At least one in eight
+    must be dropped; where that fails (ties, outliers, infinities) more are kept.
     """
-    cdef double least = -INFINITY, mean, score
-    cdef const double *source = scores
-    cdef Py_ssize_t i, staying
-    while n >= 2 * places:
-        mean = total(source, n) / n
-        staying = 0
-        for i in range(n):
-            score = source[i]
-            left[staying] = score
-            staying += score >= mean
-        if staying < places or 8 * (n - staying) < n:
+    cdef double least = -INFINITY, mean
+    cdef Reached left = reaching(scores, n, least), staying
+    while left.count >= 2 * places:
+        mean = left.sum / left.count
+        staying = reaching(scores, n, mean)
+        if staying.count < places or 8 * (left.count - staying.count) < left.count:
             break
-        least = mean
-        source = left
-        n = staying
+        least, left = mean, staying
     return least
 
 
-cdef inline Py_ssize_t find_ties(const Item *items, Py_ssize_t n, Tie *ties) noexcept nogil:
-    """The ties of items that are all the candidates there are, best first; how many they are."""
+cdef inline Py_ssize_t find_ties(const Item *items, Py_ssize_t n, Py_ssize_t places, Tie *ties) noexcept nogil:
+    """The ties of items, all candidates there are, as far as they begin on the first places; how many they are."""
     cdef Py_ssize_t first = 0, end, count = 0
-    while first < n:
+    while first < min(n, places):
         end = end_of_tie(items, first, n)
         ties[count] = Tie(first, end - first, first, end)
         count += 1
@@ -182,10 +183,7 @@ cdef inline void highest_truths(
     cdef Py_ssize_t i, _level, count, filled = 0
     for _level in range(LEVELS):
         level = highest_below(truth, n, level)
-        count = 0
-        for i in range(n):
-            count += truth[i] == level
-        count = min(count, places - filled)
+        count = min(sides_of(truth, n, level).level, <int64_t> (places - filled))
         for i in range(filled, filled + count):
             highest[i] = level
         filled += count
@@ -194,17 +192,3 @@ cdef inline void highest_truths(
     for i in range(n):
         highest[i] = truth[i]
     sort_falling(highest, scratch, n)
-
-
-cdef inline double highest_below(const double *truth, Py_ssize_t n, double bound) noexcept nogil:
-    """The highest truth below a bound, -infinity where there is none; four at a time, for speed alone."""
-    cdef double a = -INFINITY, b = -INFINITY, c = -INFINITY, d = -INFINITY
-    cdef Py_ssize_t i, whole = n - n % 4
-    for i in range(0, whole, 4):
-        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
-        b = max(b, truth[i + 1] if truth[i + 1] < bound else -INFINITY)
-        c = max(c, truth[i + 2] if truth[i + 2] < bound else -INFINITY)
-        d = max(d, truth[i + 3] if truth[i + 3] < bound else -INFINITY)
-    for i in range(whole, n):
-        a = max(a, truth[i] if truth[i] < bound else -INFINITY)
-    return max(max(a, b), max(c, d))

@@ -21,7 +21,7 @@ from rankbench.kernels.shared.blas cimport multiply, multiply_from_left
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.chosen cimport Chosen, sum_chosen
 from rankbench.kernels.shared.lanes cimport LANES, add_to_rows, dot, dot_rows, dot_rows_at, read_ahead, sum_rows
-from rankbench.kernels.shared.line_search cimport promising, sufficient
+from rankbench.kernels.shared.line_search cimport level, promising, sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 from rankbench.kernels.shared.sorting cimport in_order
@@ -468,7 +468,8 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
     cdef int _halving
     cdef double length = 1.0, fall = dot(own.gradient, own.d, rank), C = problem.settings.C
     cdef double inner = dot(user, own.d, rank), size = dot(own.d, own.d, rank), trial, change
-    cdef bint seen = promising(fall, C * loss[0] + 0.5 * dot(user, user, rank))
+    cdef double objective = C * loss[0] + 0.5 * dot(user, user, rank)
+    cdef bint seen = promising(fall, objective)
     if not fall < 0.0:
         return False
     for _halving in range(_HALVINGS if seen else 1):
@@ -476,7 +477,7 @@ cdef bint _move(const Problem *problem, double *user, double *loss, Memory *memo
             own.trial[i] = own.q[i] + length * own.step_q[i]
         trial = evaluate(&problem.task, own.trial, own.windows, own.degree, own.slope, &own.pairs)
         change = C * (trial - loss[0]) + length * inner + 0.5 * length * length * size
-        if sufficient(change, 0.0, length, fall):
+        if sufficient(change, 0.0, length, fall) if seen else level(change, objective):
             for k in range(rank):
                 user[k] += length * own.d[k]
             for i in range(n):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rankbench.kernels.shared.line_search import HIDDEN_DECREASE, SUFFICIENT_DECREASE
+from rankbench.kernels.shared.line_search import HIDDEN_CHANGE, SUFFICIENT_DECREASE
 
 
 def sufficient(value: float, start: float, length: float, slope: float) -> bool:
@@ -17,9 +17,17 @@ def sufficient(value: float, start: float, length: float, slope: float) -> bool:
 def promising(slope: float, value: float) -> bool:
     """Whether a function's value can show the decrease that a slope promises for a step of length 1.
 
-    It cannot where the decrease is less than half of the last digit of the value: a search would end by chance.
+    If not, rounding errors decide which steps decrease it sufficiently, and a search for one is in vain.
     """
-    return bool(slope < -HIDDEN_DECREASE * abs(value))
+    return bool(slope < -HIDDEN_CHANGE * abs(value))
+
+
+def level(change: float, value: float) -> bool:
+    """Whether a function has risen by no more than the rounding errors of its value may be.
+
+    On this condition a whole Newton step is taken that is not `promising`, since the gradient may still fall.
+    """
+    return bool(change <= HIDDEN_CHANGE * abs(value))
 
 
 def halved(trials: int, first: float = 1.0) -> Iterator[float]:

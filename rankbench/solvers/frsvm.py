@@ -19,7 +19,7 @@ from rankbench.methods.conjugate_gradients import Blocks, conjugate_gradients
 from rankbench.methods.design import Design, sparse_rows
 from rankbench.methods.factors import streams_of, whole_lanes, zero_rows
 from rankbench.methods.folding import own, users_of_pairs
-from rankbench.methods.line_search import halved, promising, sufficient
+from rankbench.methods.line_search import halved, level, promising, sufficient
 from rankbench.methods.losses import CODES, CurvedLoss
 from rankbench.methods.pair_tasks import PairTasks, ScoredPairs
 from rankbench.methods.tasks import features_as_stored, given_features
@@ -204,12 +204,10 @@ class _Fit:
             gradient = basis + self.far.transposed_times(pull)
             direction = self._newton_direction(gradient)
             slope = float(np.vdot(gradient, direction))
-            seen = promising(slope, self.solver.C * loss + _half(basis))
-            found = self._search(basis, direction, loss, slope, _TRIALS if seen else 1) if slope < 0 else None
-            basis = basis if found is None else found
-            if found is None or not seen:
+            found, seen = self._search(basis, direction, loss, slope)
+            basis, moved = found, moved or seen
+            if not seen:
                 break
-            moved = True
             if step + 1 < self.solver.newton:
                 loss, pull = self.executor.total(_Part.slope, None)
         return basis, moved
@@ -254,16 +252,24 @@ class _Fit:
         found = conjugate_gradients(times, (-gradient,), lambda size: self.solver.forcing**2 * size, self.solver.cg)
         return found[0]
 
-    def _search(self, basis: Floats, direction: Floats, loss: float, slope: float, trials: int) -> Floats | None:
-        """U moved along a direction until the objective falls sufficiently, or None."""
+    def _search(self, basis: Floats, direction: Floats, loss: float, slope: float) -> tuple[Floats, bool]:
+        """U moved along a direction until the objective falls sufficiently, if it does, and whether one sees it fall.
+
+        Where rounding errors would hide the fall, only the whole step is tried.
+        """
+        if slope >= 0:
+            return basis, False
+        objective = self.solver.C * loss + _half(basis)
+        seen = promising(slope, objective)
         ahead: Floats | None = self.far.times(direction)  # it travels once
-        for length in halved(trials):
+        for length in halved(_TRIALS if seen else 1):
             trial = basis + length * direction
             (now,) = self.executor.total(_Part.move, length, ahead)
-            if sufficient(self.solver.C * (now - loss) + _half(trial) - _half(basis), 0.0, length, slope):
-                return trial
+            change = self.solver.C * (now - loss) + _half(trial) - _half(basis)
+            if sufficient(change, 0.0, length, slope) if seen else level(change, objective):
+                return trial, seen
             ahead = None
-        return None
+        return basis, False
 
     def _orthogonal(self) -> tuple[Floats, list[Floats]]:
         """R of the QR decomposition of the parts' matrices below one another, and what each part multiplies its Q by.
