@@ -15,7 +15,7 @@ from rankbench.data.views import Ratings, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.kernels import build_info, level
 from rankbench.kernels.models import gram, scoring
-from rankbench.kernels.shared.powers import exponentials, exponentials_of_two, logarithms, logarithms_to_two, powers_to
+from rankbench.kernels.shared.powers import binary_logarithms, exponentials, exponentials_of_two, logarithms, powers_to
 from rankbench.kernels.shared.rows import SparseRows
 from rankbench.kernels.solvers import cofirank
 from rankbench.methods.isotonic import OrderGraphs, project_blocks
@@ -257,7 +257,7 @@ def powers(ratings: Ratings, rng: np.random.Generator) -> None:
     exponentials(values=ratings.values, less=3.0, out=np.empty(len(ratings)))
     exponentials_of_two(values=ratings.values, less=3.0, out=np.empty(len(ratings)))
     logarithms(values=np.linspace(0.0, 1.0, 9), out=np.empty(9))
-    logarithms_to_two(values=np.linspace(1.0, 9.0, 9), out=np.empty(9))
+    binary_logarithms(values=np.linspace(1.0, 9.0, 9), out=np.empty(9))
     powers_to(values=np.linspace(1.0, 9.0, 9), power=0.3, out=np.empty(9))
 
 

@@ -25,7 +25,7 @@ from rankbench.kernels.shared.lanes cimport LANES, Beyond, dot, dot_rows, read_a
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, curvature_of, known_loss
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport LN_2, log_to_two, powers
+from rankbench.kernels.shared.powers cimport LN_2, binary_log, powers
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
 
@@ -341,13 +341,13 @@ cdef double _listed_by_powers(const Task *task, const double *power, double *slo
         curvature = 0.5 * share * (power[better] / both)
         product *= power[better] / both
         if product < 1e-200:
-            loss += LN_2 * log_to_two(1.0 / product)
+            loss += LN_2 * binary_log(1.0 / product)
             product = 1.0
         slope[better] -= 0.5 * share
         slope[worse] += 0.5 * share
         degree[better] += curvature
         degree[worse] += curvature
-    return loss + LN_2 * log_to_two(1.0 / product)
+    return loss + LN_2 * binary_log(1.0 / product)
 
 
 cdef double _choice_loss(const Problem *problem, Memory *memory) noexcept nogil:
@@ -364,7 +364,7 @@ cdef double _choice_loss(const Problem *problem, Memory *memory) noexcept nogil:
     for i in range(problem.count):
         memory.slope[problem.own[i]] -= share
         mean += memory.scores[problem.own[i]] * share
-    return LN_2 * log_to_two(whole) + (top - mean)
+    return LN_2 * binary_log(whole) + (top - mean)
 
 
 cdef bint _is_old(const Problem *problem, const double *x, Memory *memory) noexcept nogil:

@@ -15,7 +15,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, ints, longs
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, stream_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport log_to_two
+from rankbench.kernels.shared.powers cimport binary_log
 from rankbench.kernels.shared.rows cimport Pattern, longest_row
 
 cdef enum:
@@ -178,7 +178,7 @@ cdef void _draw_violators(
 ) noexcept nogil:
     """Draw a user's negatives among those that score too high."""
     cdef Py_ssize_t place, times
-    cdef double whole = log_to_two(1.0 + <double> own.missing)
+    cdef double whole = binary_log(1.0 + <double> own.missing)
     cdef int32_t item = 0
     _index(own)
     for place in range(own.n):
@@ -188,7 +188,7 @@ cdef void _draw_violators(
         for times in range(1, _TRIES + 1):
             item = _any(own, &stream)
             if margin_of(factors, own.user, own.positives[place], item) < 1.0:
-                weights[place] = log_to_two(1.0 + <double> own.missing / <double> times) / whole
+                weights[place] = binary_log(1.0 + <double> own.missing / <double> times) / whole
                 break
         out[place] = item
 

@@ -16,7 +16,7 @@ from libc.string cimport memset
 from rankbench.kernels.shared.arena cimport Arena, floats
 from rankbench.kernels.shared.lanes cimport dot_any, total
 from rankbench.kernels.shared.losses cimport LOGISTIC, MARGINS, NEVER, ONCE, Loss, Outcomes, Parabolas, parabolas_of
-from rankbench.kernels.shared.powers cimport LN_2, log_to_two, powers
+from rankbench.kernels.shared.powers cimport LN_2, binary_log, powers
 
 cdef enum:
     BLOCK = 16  # rivals at a time
@@ -227,7 +227,7 @@ cdef inline Py_ssize_t _choose_nodes(Nodes *own, Py_ssize_t count, Nodes *nodes)
         high = max(high, own.scores[k])
     middle, half = 0.5 * (low + high), max(0.5 * (high - low), 1e-6)
     ratio = _PI / half
-    n = (<Py_ssize_t> (_DIGITS / (LN_2 * log_to_two(ratio + sqrt(1.0 + ratio * ratio)))) + 5) // 4 * 4
+    n = (<Py_ssize_t> (_DIGITS / (LN_2 * binary_log(ratio + sqrt(1.0 + ratio * ratio)))) + 5) // 4 * 4
     if n < count:
         for k in range(n):
             nodes.places[k] = _sine(_PI * (0.5 - (<double> k + 0.5) / <double> n))

@@ -73,7 +73,7 @@ cdef extern from *:
         return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted);
     }
 
-    static inline rankbench_lanes rankbench_logs_to_two(rankbench_lanes x) {
+    static inline rankbench_lanes rankbench_binary_logs(rankbench_lanes x) {
         const rankbench_bits bits = (rankbench_bits) x;
         const rankbench_lanes whole = (rankbench_lanes) (bits >> 52 | 0x4330000000000000) - (0x1p52 + 1023.0);
         const rankbench_lanes y = (rankbench_lanes) ((bits & 0xfffffffffffff) | 0x3ff0000000000000) - 1.0;
@@ -120,8 +120,8 @@ cdef extern from *:
         return rankbench_powers_of_two((rankbench_lanes) {x})[0];
     }
 
-    static inline double rankbench_log_to_two(double x) {
-        return rankbench_logs_to_two((rankbench_lanes) {x, 1.0})[0];
+    static inline double rankbench_binary_log(double x) {
+        return rankbench_binary_logs((rankbench_lanes) {x, 1.0})[0];
     }
 
     static inline void rankbench_all_powers_of_two(const double *x, double less, Py_ssize_t n, double *out) {
@@ -129,9 +129,9 @@ cdef extern from *:
             rankbench_store_some(out + k, rankbench_powers_of_two(rankbench_some(x + k, n - k) - less), n - k);
     }
 
-    static inline void rankbench_all_logs_to_two(const double *x, Py_ssize_t n, double *out) {
+    static inline void rankbench_all_binary_logs(const double *x, Py_ssize_t n, double *out) {
         for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_logs_to_two(rankbench_some(x + k, n - k)), n - k);
+            rankbench_store_some(out + k, rankbench_binary_logs(rankbench_some(x + k, n - k)), n - k);
     }
 
     static inline void rankbench_all_logs_of_one_plus(const double *y, Py_ssize_t n, double *out) {
@@ -142,25 +142,25 @@ cdef extern from *:
     const double LN_2 "RANKBENCH_LN_2"
     double power "rankbench_power" (double x) noexcept nogil  # e^x
     double power_of_two "rankbench_power_of_two" (double x) noexcept nogil
-    double log_to_two "rankbench_log_to_two" (double x) noexcept nogil  # log2(x) for x >= 1; below 1 less exactly
+    double binary_log "rankbench_binary_log" (double x) noexcept nogil  # log2(x) for x >= 1; below 1 less exactly
     # for n numbers: out = 2^(x - less), out = log2(x) for x >= 1, out = e^(x - less), out = ln(1 + y) for 0 <= y <= 1
     void powers_of_two "rankbench_all_powers_of_two" (
         const double *x, double less, Py_ssize_t n, double *out
     ) noexcept nogil
-    void logs_to_two "rankbench_all_logs_to_two" (const double *x, Py_ssize_t n, double *out) noexcept nogil
+    void binary_logs "rankbench_all_binary_logs" (const double *x, Py_ssize_t n, double *out) noexcept nogil
     void powers "rankbench_powers" (const double *x, double less, Py_ssize_t n, double *out) noexcept nogil
     void logs_of_one_plus "rankbench_all_logs_of_one_plus" (const double *y, Py_ssize_t n, double *out) noexcept nogil
 
 
 cdef inline double raised(double x, double power) noexcept nogil:
     """x^power, for x >= 1, within some units in the last place; exactly for the powers 0 and 1."""
-    return x if power == 1.0 else power_of_two(power * log_to_two(x))
+    return x if power == 1.0 else power_of_two(power * binary_log(x))
 
 
 cdef inline double log_of_one_plus(double y) noexcept nogil:
     """ln(1 + y) for y >= 0."""
     cdef double small = y
     if y > 1.0:
-        return LN_2 * log_to_two(1.0 + y)
+        return LN_2 * binary_log(1.0 + y)
     logs_of_one_plus(&small, 1, &small)
     return small

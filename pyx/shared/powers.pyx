@@ -24,11 +24,11 @@ def logarithms(*, const double[::1] values, double[::1] out):
         logs_of_one_plus(&values[0], values.shape[0], &out[0])
 
 
-def logarithms_to_two(*, const double[::1] values, double[::1] out):
+def binary_logarithms(*, const double[::1] values, double[::1] out):
     """Fill `out` with log2(x) of each value x above 0, to three units in the last place where x is 1 or more."""
     agree("out", out.shape[0], values.shape[0])
     if values.shape[0] > 0:
-        logs_to_two(&values[0], values.shape[0], &out[0])
+        binary_logs(&values[0], values.shape[0], &out[0])
 
 
 def powers_to(*, const double[::1] values, double power, double[::1] out):

@@ -19,7 +19,7 @@ from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport Difference, dot, dot_rows_at, of_long_difference
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport logs_to_two, power_of_two, powers_of_two
+from rankbench.kernels.shared.powers cimport binary_logs, power_of_two, powers_of_two
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
 
 cdef extern from *:
@@ -30,7 +30,7 @@ cdef extern from *:
     static void rankbench_take_logs(rankbench_four *products, double *total) {
         rankbench_four logs;
         for (int part = 0; part < RANKBENCH_PARTS; part++) {
-            logs.part[part] = rankbench_logs_to_two(products->part[part]);
+            logs.part[part] = rankbench_binary_logs(products->part[part]);
             products->part[part] = rankbench_all(1.0);
         }
         *total += rankbench_sum_of_four(logs);
@@ -253,11 +253,11 @@ cdef double _close(
         powers[k] = 0.0
     for row in range(own.wanted):
         memory.sums[row] = _logistic_sum(powers, n, 1.0 / powers[own.places[row]], &memory.products[row])
-    logs_to_two(memory.products, own.wanted, memory.products)
+    binary_logs(memory.products, own.wanted, memory.products)
     for row in range(own.wanted):
         memory.sums[row] += memory.products[row]
         xi[row] = 1.0 / memory.sums[row]
-    logs_to_two(memory.sums, own.wanted, memory.sums)
+    binary_logs(memory.sums, own.wanted, memory.sums)
     for row in range(own.wanted):
         loss += own.gains[row] * memory.sums[row]
     return loss

@@ -17,7 +17,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.losses cimport decays
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport LN_2, logs_to_two, powers
+from rankbench.kernels.shared.powers cimport LN_2, binary_logs, powers
 from rankbench.kernels.shared.rows cimport count_rows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 
@@ -132,7 +132,7 @@ cdef double _of_list(
     cdef Py_ssize_t place
     _exponents(scores, n, sigmoid, m)
     loss = _sum_from_the_end(n, memory, slopes)
-    logs_to_two(memory.sums, n, memory.sums)
+    binary_logs(memory.sums, n, memory.sums)
     for place in range(n):
         loss += LN_2 * memory.sums[place]
         ahead = 1.0 + ahead * memory.steps[place]

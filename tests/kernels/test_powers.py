@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from rankbench.kernels.shared.powers import exponentials, exponentials_of_two, logarithms, logarithms_to_two, powers_to
+from rankbench.kernels.shared.powers import binary_logarithms, exponentials, exponentials_of_two, logarithms, powers_to
 
 
 def found(values, less=0.0, of=exponentials):
@@ -15,10 +15,10 @@ def found(values, less=0.0, of=exponentials):
     return out
 
 
-def logs_to_two(values):
+def binary_logs(values):
     """The logarithms of the kernel."""
     out = np.empty(len(values))
-    logarithms_to_two(values=np.asarray(values, float), out=out)
+    binary_logarithms(values=np.asarray(values, float), out=out)
     return out
 
 
@@ -74,16 +74,16 @@ def test_whole_powers_of_two_are_exact_and_those_beyond_the_limits_are_those_of_
 
 @pytest.mark.parametrize("most", [1e-9, 0.5, 1.0, 1e3, 1e300])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 1001])
-def test_logs_to_two_are_those_of_the_values(most, n):
+def test_binary_logs_are_those_of_the_values(most, n):
     values = 1.0 + np.random.default_rng(n).uniform(0.0, most, n)
     expected = np.log2(values.astype(np.longdouble)).astype(float)
-    np.testing.assert_allclose(logs_to_two(values), expected, rtol=6.7e-16)
+    np.testing.assert_allclose(binary_logs(values), expected, rtol=6.7e-16)
 
 
-def test_logs_to_two_of_powers_of_two_are_exact():
+def test_binary_logs_of_powers_of_two_are_exact():
     values = np.arange(-1000.0, 1001.0)
-    assert logs_to_two(np.exp2(values)).tolist() == values.tolist()
-    assert np.isnan(logs_to_two([np.inf, np.nan])).all()
+    assert binary_logs(np.exp2(values)).tolist() == values.tolist()
+    assert np.isnan(binary_logs([np.inf, np.nan])).all()
 
 
 @pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 1.0, 2.0])
@@ -99,5 +99,5 @@ def test_the_bits_are_the_same_on_every_processor():
     told = hashlib.sha256(powers.tobytes() + logs.tobytes()).hexdigest()
     assert told == "d4843943693a1f1150f724fe61f7d6f7ae91bd65decd14be133cbb9db5c1be0f"
     powers = found(np.linspace(-40.0, 40.0, 10_001), of=exponentials_of_two)
-    told = hashlib.sha256(powers.tobytes() + logs_to_two(np.linspace(1.0, 40.0, 10_001)).tobytes()).hexdigest()
+    told = hashlib.sha256(powers.tobytes() + binary_logs(np.linspace(1.0, 40.0, 10_001)).tobytes()).hexdigest()
     assert told == "0328ae7beaac2d669f5ffd7a72475833f9d69ccc8f7c44882da7e7a010d9058a"
