@@ -138,7 +138,7 @@ def run_isolated(context: ForkServerContext, task: Task, caps: Caps, stop: threa
 class Supervisors:
     """Runs tasks, each in a process of its own, under supervisors that stay to run the next ones, too.
 
-    Several threads may run tasks at a time; there are as many supervisors as ever ran one at a time.
+    Several threads may run tasks at a time; there are at most twice as many supervisors as ever ran one at a time.
     """
 
     def __init__(self, context: ForkServerContext) -> None:
@@ -157,12 +157,13 @@ class Supervisors:
     def run(self, task: Task, caps: Caps, stop: threading.Event) -> Ended:
         """Run a task in its own process under limits; returns how it ended.
 
-        All processes of the cell have ended then, or do before the next task starts: after a cell that is too short for
-        its load to be measured they may exit while its result is stored.
+        All processes of the cell have ended then. Only after a cell that is too short for its load to be measured may
+        they exit while its result is stored and the process of the next task, under another supervisor, begins.
         """
         started, curve, load = monotonic(), list[Point](), None
         cell = _start(self._take(), task, started)
         try:
+            self._end_leaving()
             ended, leave = _watch(cell, curve, caps, stop.is_set)
         except BaseException:
             self._end(cell, 0.0)
@@ -196,7 +197,6 @@ class Supervisors:
 
     def _take(self) -> "_Supervisor":
         """A supervisor that waits for orders: one that was kept and still lives, or a new one."""
-        self._end_leaving()
         with suppress(IndexError):
             while True:
                 supervisor = self._idle.pop()
