@@ -139,6 +139,8 @@ def project(
     cdef Py_ssize_t n = levels.order.shape[0]
     if x.shape[0] != n or out.shape[0] != n or weights.shape[0] not in (0, n):
         raise ValueError(f"x, out and weights must have {n} rows")
+    if not _none_is_below_zero(weights):
+        raise ValueError("weights must not be below zero")
     cdef Values values = Values(first_value(x), first_value(weights), eps, NULL)
     if n:
         values.out = &out[0]
@@ -154,6 +156,15 @@ def project(
             if less_x:
                 for row in range(levels.indptr[4 * four], levels.indptr[min(4 * four + 4, levels.n_users)]):
                     out[row] -= x[row]
+
+
+cdef bint _none_is_below_zero(const double[::1] weights) noexcept nogil:
+    """Whether all means are above that of the lowest pool, so that no search for one below goes beyond it."""
+    cdef Py_ssize_t row
+    cdef double least = 0.0
+    for row in range(weights.shape[0]):
+        least = min(least, weights[row])
+    return least == 0.0
 
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:

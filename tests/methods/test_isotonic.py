@@ -464,3 +464,12 @@ def test_a_kernel_whose_numbers_overflow_ends_and_says_that_its_gap_is_infinite(
     duals = np.zeros(orders.n_edges)
     gaps = dag.project(graphs=orders.graphs, x=x, weights=weights, eps=1.0, duals=duals, out=out, threads=1)
     assert gaps.tolist() == [np.inf]
+
+
+def test_the_kernel_refuses_weights_below_zero():
+    """The mean of such a pool may be below that of every pool before it, even of the one that ends the search."""
+    levels = Blocks.of(np.array([0, 3]), np.array([1.0, 2.0, 3.0])).levels
+    call = {"levels": levels, "x": np.zeros(3), "eps": 0.0, "out": np.empty(3), "threads": 1}
+    with pytest.raises(ValueError, match="weights must not be below zero"):
+        kernel.project(weights=np.array([1.0, -5e-324, 1.0]), **call)
+    kernel.project(weights=np.array([1.0, 0.0, 1.0]), **call)
