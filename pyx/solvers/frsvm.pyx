@@ -128,6 +128,8 @@ cdef class ItemBlocks:
         self.rows, self.starts = rows, starts
         self.view = BlockView(width, blocks, n_items, &starts[0, 0], rows.view, ByItem(NULL, NULL, NULL, NULL))
         if tile > 0 and rows.columns.shape[0] > 0:
+            if not _ascend(&rows.view):
+                raise ValueError("the items of a task must ascend")
             self._order_by_item(tile)
 
     cdef int _order_by_item(self, Py_ssize_t tile) except -1:
@@ -246,6 +248,16 @@ cdef void _find_starts(const PatternView *rows, Py_ssize_t width, Py_ssize_t blo
         while block <= blocks:
             starts[block * rows.n + task] = <int32_t> (rows.indptr[task + 1] - rows.indptr[task])
             block += 1
+
+
+cdef bint _ascend(const PatternView *rows) noexcept nogil:
+    """Whether the items of each task ascend, so that those of a block follow each other."""
+    cdef Py_ssize_t task, row
+    for task in range(rows.n):
+        for row in range(rows.indptr[task] + 1, rows.indptr[task + 1]):
+            if rows.columns[row - 1] > rows.columns[row]:
+                return False
+    return True
 
 
 cdef void _order_blocks(const BlockView *blocks, Py_ssize_t tile, int64_t *next_places) noexcept nogil:

@@ -46,14 +46,13 @@ class FRSVM(Checked):
     multiplied by it): collaborative ranking on all pairs, the problem of PrimalCR++ (Wu, Hsieh, Sharpnack, KDD 2017)
     with lam = 1/C.
 
-    A step is an epoch: U with V fixed, then V with U fixed, task by task, each by `newton` steps of
-    truncated Newton with at most `cg` conjugate gradients, which end once the residual is `forcing` times
-    the gradient; no step raises the objective. Then U and V are replaced by the factors of the same product
-    with the least norm: with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the
-    columns of U are orthogonal, the most important first. The
-    paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the rank
-    (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`). Steps end
-    where no half's step promises a decrease that the digits of its objective could show.
+    A step is an epoch: U with V fixed, then V with U fixed, task by task, each by `newton` steps of truncated Newton
+    with at most `cg` conjugate gradients, which end once the residual is `forcing` times the gradient. But for rounding
+    errors no step raises the objective, and training ends after an epoch in which no step promised a decrease that
+    these would not hide. After an epoch U and V are replaced by the factors of the same product with the least norm:
+    with the singular value decomposition U V^T = A S B^T, A S^1/2 and B S^1/2. So the columns of U are orthogonal, the
+    most important first. The paper does not say where it starts. Here it is the steepest descent from W = 0, cut to the
+    rank (`start=spectral`), from where an epoch achieves what takes ten from normal U and V (`start=random`).
 
     A task without a pair (no or one rating, or all alike) contributes nothing. It is scored from the
     others' U with v = 0, a tie of all items, or with the others' mean v for `fallback=mean`. Items need no

@@ -373,6 +373,13 @@ def test_rows_by_item_change_no_bit(monkeypatch, threads):
         np.testing.assert_array_equal(one, other)
 
 
+def test_rows_by_item_need_items_that_ascend():
+    """Else an item would be looked for in the wrong block, and counted beyond the end of it."""
+    rows = Pattern(indptr=np.array([0, 2, 4]), columns=np.array([0, 3, 3, 0], np.int32))
+    with pytest.raises(ValueError, match="the items of a task must ascend"):
+        kernel.ItemBlocks(rows=rows, n_items=4, width=2, tile=1)
+
+
 @pytest.mark.parametrize("tile", [0, 1, 4, 9, 100])
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 12, 16, 20, 24, 28, 31, 32, 36, 48, 52, 67])
 def test_users_times_weights_are_added_up_by_items_in_the_order_of_the_tasks(width, tile):
