@@ -33,6 +33,7 @@ from rankbench.records.studies import Study
 
 _MOST = 512  # cells that a cluster may run at a time for one driver
 _WAIT = 0.5  # seconds between two looks at cells that another driver runs
+_HEARD = 1.0  # seconds until Ctrl-C is seen that the system has delivered to another thread than the one that waits
 
 
 Rerun = Literal[
@@ -330,7 +331,8 @@ class _Runner:
     def _collect(self, until_below: int) -> None:
         """Store finished cells until fewer than `until_below` are running."""
         while len(self.under_way) >= until_below:
-            done, _ = wait(self.under_way, self._left(), FIRST_COMPLETED)
+            left = self._left()
+            done, _ = wait(self.under_way, _HEARD if left is None else min(left, _HEARD), FIRST_COMPLETED)
             for future in done:
                 self._keep(self.under_way.pop(future), *future.result())
 

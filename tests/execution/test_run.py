@@ -696,6 +696,24 @@ def interrupted(command, true):
     return errors
 
 
+def test_ctrl_c_that_another_thread_gets_stops_the_run(tmp_path):
+    """The system delivers it to any thread, mostly to the first one, which alone can take it and is then not woken."""
+    begun = tmp_path / "begun"
+    solver = with_solver(tmp_path, f"open({str(begun)!r}, 'w').close()", "time.sleep(20)")
+    run = prepared(tmp_path, TINY, Selection(solvers=(solver,), repetitions=1))
+
+    def interrupt():
+        while not begun.exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    started = time.monotonic()
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(lambda event: None)
+    assert time.monotonic() - started < 15 and results_of(run) == [None]
+
+
 def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_resume(tmp_path):
     begun, out = tmp_path / "begun", tmp_path / "out"
     solver = with_solver(tmp_path, f"open({str(begun)!r}, 'w').close()", "time.sleep(60)")
