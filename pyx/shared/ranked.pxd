@@ -1,5 +1,5 @@
-# One user's candidates in falling order of score: pairs of score and truth, sorted without the GIL, in memory that
-# the caller brings.
+# Candidates in falling order of score, such as one user's: pairs of score and truth, sorted without the GIL, in memory
+# that the caller brings. Where items are chosen, their negative numbers stand as truths, so that ties go by number.
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
