@@ -152,7 +152,11 @@ def _robirank_closed(share: float, rank: int) -> Ready:
     return Ready(lambda: wishes.close(users, items, 1), pairs, counts, {"rank": users.shape[1]}, powers, items.nbytes)
 
 
-@case("sqlrank, slopes of lists", "entry", "two chains of sums and two quotients; all else is done side by side")
+@case(
+    "sqlrank, slopes of lists",
+    "entry",
+    "91 instructions: the series of two powers and a logarithm, five quotients, and sums that wait for each other",
+)
 def _lists(share: float) -> Ready:
     train = ratings(share)
     n = len(train)

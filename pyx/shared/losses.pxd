@@ -17,8 +17,9 @@ cdef extern from *:
     """
     /* e^-|m|, which is zero where |m| is beyond 708. */
     static inline rankbench_lanes rankbench_decays(rankbench_lanes margins) {
-        const rankbench_lanes away = RANKBENCH_PICK(margins > 0.0, -margins, margins);
-        return RANKBENCH_PICK(away < -708.0, rankbench_all(0.0), rankbench_powers_of(away));
+        const rankbench_flags sign = (rankbench_flags) rankbench_all(-0.0);
+        const rankbench_lanes away = (rankbench_lanes) ((rankbench_flags) margins | sign);
+        return (rankbench_lanes) ((rankbench_flags) rankbench_powers_within(away) & ~(away < -708.0));
     }
 
     static inline double rankbench_decay(double margin) {

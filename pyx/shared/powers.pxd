@@ -30,6 +30,27 @@ cdef extern from *:
         return x - (rankbench_lanes) {0.0};
     }
 
+    /* The numbers, or the limit where they are beyond it; NaN stays. Compilers do not see one instruction in PICK. */
+    static inline rankbench_lanes rankbench_at_least(double limit, rankbench_lanes x) {
+    #if defined(__AVX__)
+        return _mm256_max_pd(rankbench_all(limit), x);
+    #elif defined(__SSE2__)
+        return _mm_max_pd(rankbench_all(limit), x);
+    #else
+        return RANKBENCH_PICK(x < limit, rankbench_all(limit), x);
+    #endif
+    }
+
+    static inline rankbench_lanes rankbench_at_most(double limit, rankbench_lanes x) {
+    #if defined(__AVX__)
+        return _mm256_min_pd(rankbench_all(limit), x);
+    #elif defined(__SSE2__)
+        return _mm_min_pd(rankbench_all(limit), x);
+    #else
+        return RANKBENCH_PICK(x > limit, rankbench_all(limit), x);
+    #endif
+    }
+
     /* 2^k e^r, k being the last bits of `shifted`. */
     static inline rankbench_lanes rankbench_scaled_powers(rankbench_lanes r, rankbench_lanes shifted) {
         rankbench_lanes s = r * r, q = s * s, even, odd, x;
@@ -50,8 +71,7 @@ cdef extern from *:
     }
 
     static inline rankbench_lanes rankbench_powers_of(rankbench_lanes x) {
-        x = RANKBENCH_PICK(x < -708.0, rankbench_all(-708.0), x);
-        return rankbench_powers_within(RANKBENCH_PICK(x > 709.0, rankbench_all(709.0), x));
+        return rankbench_powers_within(rankbench_at_most(709.0, rankbench_at_least(-708.0, x)));
     }
 
     static inline rankbench_lanes rankbench_logs_of_one_plus(rankbench_lanes y) {
@@ -67,8 +87,7 @@ cdef extern from *:
     }
 
     static inline rankbench_lanes rankbench_powers_of_two(rankbench_lanes x) {
-        x = RANKBENCH_PICK(x < -500.0, rankbench_all(-500.0), x);
-        x = RANKBENCH_PICK(x > 500.0, rankbench_all(500.0), x);
+        x = rankbench_at_most(500.0, rankbench_at_least(-500.0, x));
         const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
         return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted);
     }
@@ -116,6 +135,13 @@ cdef extern from *:
             rankbench_store_some(out + k, rankbench_powers_of(rankbench_some(x + k, n - k) - less), n - k);
     }
 
+    static inline void rankbench_sigmoids(const double *x, Py_ssize_t n, double *out) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
+            const rankbench_lanes power = rankbench_powers_of(-rankbench_some(x + k, n - k));
+            rankbench_store_some(out + k, 1.0 / (1.0 + power), n - k);
+        }
+    }
+
     static inline double rankbench_power_of_two(double x) {
         return rankbench_powers_of_two((rankbench_lanes) {x})[0];
     }
@@ -149,6 +175,7 @@ cdef extern from *:
     ) noexcept nogil
     void binary_logs "rankbench_all_binary_logs" (const double *x, Py_ssize_t n, double *out) noexcept nogil
     void powers "rankbench_powers" (const double *x, double less, Py_ssize_t n, double *out) noexcept nogil
+    void sigmoids "rankbench_sigmoids" (const double *x, Py_ssize_t n, double *out) noexcept nogil
     void logs_of_one_plus "rankbench_all_logs_of_one_plus" (const double *y, Py_ssize_t n, double *out) noexcept nogil
 
 

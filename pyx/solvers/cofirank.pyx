@@ -308,11 +308,12 @@ cdef double _loss_at(
 
 cdef double _loss(User user, Memory *own, double *slopes) noexcept nogil:
     """The loss of the scores in `own.f`; NaN where one of them is NaN or huge, since no order of such is the best."""
-    cdef Py_ssize_t j
-    for j in range(user.n):
-        if not fabs(own.f[j]) <= _HUGE:
-            memset(slopes, 0, user.n * sizeof(double))
-            return NAN
+    cdef Py_ssize_t j, wrong = 0
+    for j in range(user.n):  # without an early end, so that several are looked at at a time
+        wrong += not fabs(own.f[j]) <= _HUGE
+    if wrong:
+        memset(slopes, 0, user.n * sizeof(double))
+        return NAN
     if user.loss == NDCG:
         return _ndcg(user, own, slopes)
     if user.loss == ORDINAL:

@@ -17,7 +17,7 @@ from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
 from rankbench.kernels.shared.losses cimport decays
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.powers cimport LN_2, binary_logs, powers
+from rankbench.kernels.shared.powers cimport LN_2, binary_logs, sigmoids
 from rankbench.kernels.shared.rows cimport count_rows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
 
@@ -26,11 +26,15 @@ cdef struct Ties:
     int32_t *order
     int32_t *scratch
 
+cdef enum:
+    BLOCK = 8  # places that are worked on side by side
+
 cdef struct Memory:
     # Scratch memory of one thread, a number for each place of a list.
     double *exponents  # m_t
-    double *steps  # e^-|m_t - the highest m behind it|, and then T_t / T_{t - 1}
+    double *steps  # e^-|m_t - the highest m behind it|, then T_{t + 1} / T_t, and then sum_{r <= t} T_t / T_r
     double *sums  # T_t / e^(the highest m from t on)
+    double *behind  # T_{t + 1} / e^(the highest m from t on)
 
 
 def list_slopes(
@@ -120,59 +124,85 @@ cdef inline void _order_group(
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest) noexcept nogil:
     """Room for a list of so many places."""
-    return Memory(floats(arena, longest), floats(arena, longest + 1), floats(arena, longest))
+    return Memory(floats(arena, longest), floats(arena, longest), floats(arena, longest), floats(arena, longest))
 
 
 cdef double _of_list(
     const double *scores, Py_ssize_t n, bint sigmoid, Memory memory, double *slopes
 ) noexcept nogil:
-    """The loss of a list, and the slopes: what is e^m_t / T_t at first, times a_t = sum_{r <= t} T_t / T_r, less 1."""
-    cdef double *m = memory.exponents
-    cdef double loss, ahead = 0.0
+    """The loss of a list, and the slopes: what is e^m_t / T_t at first, times sum_{r <= t} T_t / T_r, less 1."""
+    cdef const double *m = memory.exponents
+    cdef double loss
     cdef Py_ssize_t place
-    _exponents(scores, n, sigmoid, m)
+    _exponents(scores, n, sigmoid, memory.exponents)
     loss = _sum_from_the_end(n, memory, slopes)
-    binary_logs(memory.sums, n, memory.sums)
     for place in range(n):
-        loss += LN_2 * memory.sums[place]
-        ahead = 1.0 + ahead * memory.steps[place]
-        slopes[place] = (slopes[place] * ahead - 1.0) * (m[place] * (1.0 - m[place]) if sigmoid else 1.0)
+        slopes[place] /= memory.sums[place]
+        memory.steps[place] = memory.behind[place] / memory.sums[place]
+    loss = _sum_from_the_start(n, memory, loss)
+    for place in range(n):
+        slopes[place] = slopes[place] * memory.steps[place] - 1.0
+    if sigmoid:
+        for place in range(n):
+            slopes[place] *= m[place] * (1.0 - m[place])
     return loss
 
 
 cdef inline double _sum_from_the_end(Py_ssize_t n, Memory memory, double *shares) noexcept nogil:
-    """Fill in e^m_t / T_t, the steps and the sums; returns sum_t (the highest m from t on) - m_t.
+    """Fill in e^m_t / e^(the highest m from t on), and the sums; returns sum_t (the highest m from t on) - m_t.
 
-    Powers are taken of differences from the highest m so far alone, so that nothing overflows.
+    Powers are taken of differences from the highest m so far alone, so that nothing overflows. While the sums of a
+    block wait for each other, the powers of the block before it and the differences of the one before that are found.
     """
     cdef const double *m = memory.exponents
-    cdef double highest = -INFINITY, behind = 0.0, own, total, beyond = 0.0
-    cdef Py_ssize_t place
-    for place in range(n - 1, -1, -1):
-        memory.steps[place] = m[place] - highest
-        highest = max(highest, m[place])
-    decays(memory.steps, n, memory.steps)
-    highest = -INFINITY
-    for place in range(n - 1, -1, -1):
-        own = memory.steps[place]
-        if m[place] > highest:
-            own, behind, highest = 1.0, behind * own, m[place]
-        total = behind + own
-        memory.steps[place + 1] = behind / total
-        shares[place] = own / total
-        memory.sums[place] = total
-        beyond += highest - m[place]
-        behind = total
-    memory.steps[0] = 0.0
+    cdef double highest = -INFINITY, behind = 0.0, beyond = 0.0, peak = -INFINITY, own
+    cdef Py_ssize_t last = (n - 1) // BLOCK * BLOCK, first = last, second, third, place
+    while first > -3 * BLOCK:
+        second, third = first + BLOCK, first + 2 * BLOCK
+        if first >= 0:
+            for place in range(min(n, second) - 1, first - 1, -1):
+                memory.steps[place] = m[place] - peak
+                peak = max(peak, m[place])
+        if 0 <= second <= last:
+            decays(memory.steps + second, min(n, third) - second, memory.steps + second)
+        for place in range(min(n, third + BLOCK) - 1, third - 1, -1):
+            own = memory.steps[place]
+            if m[place] > highest:
+                own, behind, highest = 1.0, behind * own, m[place]
+            memory.behind[place] = behind
+            behind += own
+            shares[place] = own
+            memory.sums[place] = behind
+            beyond += highest - m[place]
+        first -= BLOCK
     return beyond
+
+
+cdef inline double _sum_from_the_start(Py_ssize_t n, Memory memory, double loss) noexcept nogil:
+    """Put sum_{r <= t} T_t / T_r in the place of the steps; returns the loss, given what is beyond its logarithms.
+
+    While the sums of a block wait for each other, the logarithms of the next one are found.
+    """
+    cdef double ahead = 0.0, step
+    cdef Py_ssize_t next_ = 0, place
+    while next_ < n + BLOCK:
+        if next_ < n:
+            binary_logs(memory.sums + next_, min(n - next_, <Py_ssize_t> BLOCK), memory.sums + next_)
+        for place in range(max(0, next_ - BLOCK), min(n, next_)):
+            loss += LN_2 * memory.sums[place]
+            step = memory.steps[place]
+            ahead = 1.0 + ahead
+            memory.steps[place] = ahead
+            ahead *= step
+        next_ += BLOCK
+    return loss
 
 
 cdef inline void _exponents(const double *scores, Py_ssize_t n, bint sigmoid, double *out) noexcept nogil:
     """The scores, or their sigmoids."""
     cdef Py_ssize_t k
-    for k in range(n):
-        out[k] = -scores[k] if sigmoid else scores[k]
     if sigmoid:
-        powers(out, 0.0, n, out)
+        sigmoids(scores, n, out)
+    else:
         for k in range(n):
-            out[k] = 1.0 / (1.0 + out[k])
+            out[k] = scores[k]

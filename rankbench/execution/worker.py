@@ -109,11 +109,11 @@ def _brief(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - len(more)] + more
 
 
-def work(send: Callable[[Point], None], task: Task) -> Ended:
+def work(send: Callable[[Point], None], task: Task, read: Callable[[Path], Split] = read_split) -> Ended:
     """Train and evaluate a cell in this process; sends each point of its curve and returns the rest."""
     memory = PeakMemory()
     executor = Team(task.team) if task.team else InProcess()  # first of all, as the team waits for it
-    cell, split = task.cell, read_split(task.parts)
+    cell, split = task.cell, read(task.parts)
     memory.note("read")
     solver: Solver = cell.solver.record
     import_needed(solver, cell.solver.written)

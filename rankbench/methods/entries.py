@@ -83,8 +83,9 @@ class Sparse:
     @cached_property
     def columns(self) -> SparseRows:
         """The rows of its transpose."""
-        index = self.entries.by_item
-        return SparseRows(indptr=index.indptr, columns=index.users, values=index.arranged(self.values))
+        index, values = self.entries.by_item, np.empty_like(self.values)
+        kernel.arrange(values=self.values, places=index.places, out=values, threads=self.entries.threads)
+        return SparseRows(indptr=index.indptr, columns=index.users, values=values)
 
     def times(self, dense: Floats) -> Floats:
         """S times a matrix with a row for each item."""

@@ -216,10 +216,11 @@ def _dominant(problem: _Problem, point: _Point, length: float, basis: Floats) ->
     sparse = problem.entries.holding(-length * point.slopes)
     rank = int((point.sizes > 0).sum())
     left, right = point.left[:, :rank] * point.sizes[:rank], point.right[:, :rank]
-    for _ in range(_POWERS):
+    for power in range(_POWERS):
         image = _orthonormal(left @ (right.T @ basis) + sparse.times(basis))
         back = right @ (left.T @ image) + sparse.transposed_times(image)
-        basis = _orthonormal(back)
+        if power + 1 < _POWERS:
+            basis = _orthonormal(back)
     vectors, sizes, turned = np.linalg.svd(back, full_matrices=False)
     return image @ turned.T, sizes, vectors
 
