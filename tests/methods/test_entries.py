@@ -112,6 +112,14 @@ def test_products_are_those_of_matrices(train, rank):
     np.testing.assert_allclose(entries.inner_products(users, items), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("places", "n_out", "refused"), [([0, 3, 1], 3, "values=3"), ([0, 1], 3, "places: 2"), ([0, 1, 2], 4, "out: 4")]
+)
+def test_values_are_arranged_at_places_that_there_are_alone(places, n_out, refused):
+    with pytest.raises(ValueError, match=refused):
+        kernel.arrange(values=np.zeros(3), places=np.array(places, np.int32), out=np.zeros(n_out), threads=1)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_change_no_bit(threads):
     train, rng = BTL(users=100, items=50, comparisons=40).view(np.random.default_rng(3)), np.random.default_rng(4)
