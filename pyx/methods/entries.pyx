@@ -24,8 +24,8 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Patte
 
 cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
-    FEW = 16  # comparisons that show how many follow each other with the same better one
-    OFTEN = 4  # of these from which on they are added up apart
+    FEW = 16  # comparisons of a user that show how many in a row have the same better one
+    OFTEN = 4  # so many in a row, on average, are summed up apart
 
 cdef struct Mentions:
     # Scratch memory: for each item the user who named it last (-1: no user), and its place among that user's entries.
