@@ -68,6 +68,7 @@ for _module in ("rankbench.execution.supervisor", "multiprocessing.popen_forkser
 for _encoding in ("ascii", "cp437"):  # of the names in zip files, as which models are stored
     codecs.lookup(_encoding)
 blas.loaded(len(sys.modules))
-with suppress(Exception):  # what fails here fails in the cells, too, which tell of it
-    rehearse(*made_up())
+if sys.platform == "linux":  # some BLAS of other systems are lost in a process that is forked after they were called
+    with suppress(Exception):  # what fails here fails in the cells, too, which tell of it
+        rehearse(*made_up())
 gc.freeze()  # else a collection in a cell would copy every page that its process shares with the server
