@@ -24,8 +24,8 @@ from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Patte
 
 cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
-    FEW = 16  # comparisons of a user that show how many in a row have the same better one
-    OFTEN = 4  # so many in a row, on average, are summed up apart
+    FEW = 16  # comparisons of a user that show how many in a row have the same better item
+    LONG = 4  # so many in a row, on average, are summed up in a register
 
 cdef struct Mentions:
     # Scratch memory: for each item the user who named it last (-1: no user), and its place among that user's entries.
@@ -101,7 +101,7 @@ def slopes(
 def arrange(*, const double[::1] values, const int32_t[::1] places, double[::1] out, int threads):
     """Write each value to its place in `out`; no two have the same place.
 
-    To write values that are read in order takes half the time of writing in order what is read here and there.
+    To read in order and write here and there takes half the time of reading here and there and writing in order.
     """
     threads = team(threads)
     cdef Py_ssize_t k
@@ -224,12 +224,12 @@ cdef double _user_slopes(
 
 
 cdef inline bint _in_runs(const int32_t *better, Py_ssize_t n) noexcept nogil:
-    """Whether the same better one often follows, as in comparisons of ratings; the first few comparisons tell."""
+    """Whether many comparisons in a row have the same better item, as those of ratings have; the first few tell."""
     cdef Py_ssize_t k, few = min(n, <Py_ssize_t> FEW)
     cdef int32_t changes = 0
     for k in range(1, few):
         changes += better[k] != better[k - 1]
-    return changes * OFTEN < few
+    return changes * LONG < few
 
 
 cdef inline void _add_one_by_one(
@@ -245,9 +245,9 @@ cdef inline void _add_one_by_one(
 cdef inline void _add_runs(
     const int32_t *better, const int32_t *worse, Py_ssize_t n, const double *along, double *slopes
 ) noexcept nogil:
-    """The same, where the sum of a better one stays in a register as long as it follows.
+    """The same, with the sum of a better item in a register for as many comparisons as it has in a row.
 
-    Where another one follows often, that cannot be foreseen, and takes longer than to add one by one.
+    Where these are few, the processor mispredicts the end of each row, which takes longer than to add one by one.
     """
     cdef double own
     cdef int32_t entry

@@ -1,4 +1,4 @@
-"""What the fork server does before it forks, to save each cell's process the time: it imports all, and rehearses."""
+"""What the fork server does first, to save each cell's process the time: it imports all, and runs a made-up cell."""
 
 import codecs
 import gc

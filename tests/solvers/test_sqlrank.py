@@ -88,6 +88,14 @@ def test_large_scores_do_not_overflow_and_threads_do_not_change_bits():
         assert one[0].tobytes() == three[0].tobytes() and one[1].tobytes() == three[1].tobytes()
 
 
+@pytest.mark.parametrize("link", ["sigmoid", "identity"])
+def test_a_score_that_is_no_number_leaves_its_list_without_a_loss_and_no_other(link):
+    scores = np.array([0.5, np.nan, 1.0, 2.0, 0.0])
+    losses, slopes = kernels_slopes(scores, np.array([0, 3, 5]), link)
+    assert np.isnan(losses[0]) and np.isnan(slopes[1])
+    assert losses[1] == pytest.approx(loss_of(scores[3:], link)) and np.isfinite(slopes[3:]).all()
+
+
 def test_lists_fall_and_break_ties_anew_each_time_all_orders_alike():
     view = Ratings.from_triples([0, 0, 0, 0], [4, 1, 2, 0], [1.0, 3.0, 3.0, 3.0], 1, 5)
     descent = _Descent(SQLRank(rank=1), view, np.random.default_rng(0), 1)
