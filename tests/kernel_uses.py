@@ -14,6 +14,7 @@ from rankbench.data.splits import SPLITS
 from rankbench.data.views import Ratings, offer
 from rankbench.distributed.in_process import InProcess
 from rankbench.kernels import build_info, level
+from rankbench.kernels.data import plain_rows
 from rankbench.kernels.models import gram, scoring
 from rankbench.kernels.shared.powers import binary_logarithms, exponentials, exponentials_of_two, logarithms, powers_to
 from rankbench.kernels.shared.rows import SparseRows
@@ -261,6 +262,21 @@ def powers(ratings: Ratings, rng: np.random.Generator) -> None:
     powers_to(values=np.linspace(1.0, 9.0, 9), power=0.3, out=np.empty(9))
 
 
+def plain_tables(ratings: Ratings, rng: np.random.Generator) -> None:
+    """The bytes of a table, of plain numbers or with one changed, and with or without room for all rows."""
+    table = zip(ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist(), strict=True)
+    text = np.frombuffer("".join(f"{user},x,{item},{value:.3g}\n" for user, item, value in table).encode(), np.uint8)
+    fields, room = np.array([0, plain_rows.Field.UNUSED, 1, plain_rows.Field.VALUE], np.int8), max(1, len(ratings) - 1)
+    for letter in b"\n,-.7\xff":
+        changed = np.append(text, np.frombuffer(b"1,,2,3\n", np.uint8))
+        changed[rng.integers(len(changed) - 1)] = letter
+        for rows in (room, room + 9):
+            whole = [np.empty(rows, np.int64) for _ in range(2)]
+            plain_rows.read(
+                text=changed, fields=fields, separator=b",", point=b".", numbers=whole, values=np.empty(rows)
+            )
+
+
 OTHERS: tuple[Use, ...] = (
     metrics,
     splits,
@@ -274,5 +290,6 @@ OTHERS: tuple[Use, ...] = (
     withheld,
     newcomers,
     powers,
+    plain_tables,
 )
 USES: tuple[Use, ...] = (*map(_training, SETTINGS), *OTHERS)

@@ -46,7 +46,7 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
             end += _in_lines(array.nbytes)
         table.append((name, given.dtype.str, given.shape, *written[memory]))
     text = json.dumps(table).encode()
-    with replacing(path) as partial, partial.open("wb") as file:
+    with replacing(path) as partial, partial.open("r+b") as file:  # "wb" would let ext4 wait for the disk in the end
         _write(file, _HEAD.pack(len(text), zlib.crc32(text)) + text)
         for array in kept:
             _write(file, _bytes(array).data)

@@ -1,5 +1,6 @@
 """The order of rows by a whole number each, in linear time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 _MOST = np.iinfo(np.int32).max  # rows that SciPy numbers by 32 bits; beyond, it would take more memory than sorting
+_BLOCK = 1 << 16  # rows to look at together
 _SPARSE = 4  # codes for each row from which the memory of counting is out of proportion
 
 Codes = npt.NDArray[Any]
@@ -35,3 +37,21 @@ def lexical_order(*columns: tuple[Codes, int]) -> Codes:
     for codes, n_codes in before:
         order = order[order_of(codes[order], n_codes)]
     return order
+
+
+def ascend(*columns: Codes) -> bool:
+    """Whether every row is above the one before, by several columns of numbers, the first one first.
+
+    Block by block, so that what is computed stays in a cache.
+    """
+    starts = range(0, len(columns[0]), _BLOCK)
+    return all(_ascend([column[start : start + _BLOCK + 1] for column in columns]) for start in starts)
+
+
+def _ascend(columns: Sequence[Codes]) -> bool:
+    """Whether every row of a block is above the one before."""
+    above, level = np.zeros(len(columns[0]) - 1, bool), np.ones(len(columns[0]) - 1, bool)
+    for column in columns:
+        above |= level & (column[1:] > column[:-1])
+        level &= column[1:] == column[:-1]
+    return bool(above.all())

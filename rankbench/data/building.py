@@ -1,12 +1,13 @@
 """Making a view from the rows of a file: numbering ids, handling repeated pairs, checking published counts."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from rankbench.arrays.npz import sealed
-from rankbench.arrays.ordering import lexical_order
+from rankbench.arrays.ordering import ascend, lexical_order
 from rankbench.core.contract import Ints
 from rankbench.core.errors import UserError
 from rankbench.data.features import Features
@@ -58,13 +59,14 @@ def ratings(
     is kept, or an error names both lines.
     """
     assert rows.values is not None
-    (user_ids, users), (item_ids, items) = (numbered(column) for column in rows.ids)
-    kept = _last_of_each(users, items, len(item_ids), rows, repeats)
+    with ThreadPoolExecutor(len(rows.ids)) as pool:
+        (user_ids, users), (item_ids, items) = pool.map(numbered, rows.ids)
+    order = _order(users, items, (len(user_ids), len(item_ids)), rows, repeats)
     values, times = rows.values, rows.times
-    if kept is not None:
-        users, items, values = users[kept], items[kept], values[kept]
-        times = None if times is None else times[kept]
-        folds = None if folds is None else folds[kept]
+    if order is not None:
+        users, items, values = users[order], items[order], values[order]
+        times = None if times is None else times[order]
+        folds = None if folds is None else folds[order]
     block = features.of(item_ids) if features else None
     return Ratings.from_triples(
         users,
@@ -74,7 +76,7 @@ def ratings(
         len(item_ids),
         block.matrix if block else None,
         folds,
-        times=times,
+        times=None if times is None else sealed(times),
         feature_names=block.names if block else None,
         user_ids=user_ids,
         item_ids=item_ids,
@@ -97,18 +99,17 @@ def expect(view: Ratings, counts: Counts, name: str) -> None:
         raise UserError(f"{name} holds {found} where {counts} were published: the files are cut or another edition")
 
 
-def _last_of_each(users: Ints, items: Ints, n_items: int, rows: Rows, repeats: Repeats) -> Ints | None:
-    """The rows to keep if pairs are repeated, in the file's order, or None to keep all."""
-    keys = users.astype(np.int64) * n_items + items
-    if (keys[1:] > keys[:-1]).all():
+def _order(users: Ints, items: Ints, sizes: tuple[int, int], rows: Rows, repeats: Repeats) -> Ints | None:
+    """The rows by user, then item, of repeated pairs only the last one; None if they stand in that order."""
+    if ascend(users, items):
         return None
-    order = lexical_order((users, int(users.max()) + 1), (items, n_items))
-    same = keys[order[1:]] == keys[order[:-1]]
+    order = lexical_order((users, sizes[0]), (items, sizes[1]))
+    same = np.logical_and(*(np.diff(column[order]) == 0 for column in (users, items)))
     if not same.any():
-        return None
+        return order
     if repeats == "error":
         first, second = order[int(np.argmax(same))], order[int(np.argmax(same)) + 1]
         pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
         earlier = rows.line_of(int(first))
         rows.complain(int(second), f"{pair} is on line {earlier} already: keep one of the two rows")
-    return np.sort(order[np.append(~same, True)])
+    return order[np.append(~same, True)]

@@ -41,6 +41,11 @@ class File:
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is compressed, or part of an archive."""
+        return self.member is not None or self.path.suffix == ".gz"
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """The content as a stream of bytes, decompressed; a damaged archive is an error that names it."""
@@ -52,7 +57,7 @@ class File:
                     _entry(archive, self.member) as stream,
                 ):
                     yield _limited(stream, self, archive.getinfo(self.member).compress_size)
-            elif self.path.suffix == ".gz":
+            elif self.is_packed:
                 with opened(self.path) as packed, gzip.open(packed) as stream:
                     yield _limited(cast(IO[bytes], stream), self, self.path.stat().st_size)
             else:

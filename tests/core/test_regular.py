@@ -22,6 +22,7 @@ ELSEWHERE = {  # how often a module reads otherwise, and why it may
     "core/source_code.py": (1, "our own source"),
     "core/leftovers.py": (2, "locks, without waiting and without following links"),
     "core/system.py": (2, "what the system says under /proc and /sys"),
+    "arrays/array_files.py": (1, "the file that this process has just made, to write it"),
     "arrays/npz.py": (4, "arrays in a file that came through the door"),
     "data/files.py": (4, "parts of an archive that came through the door"),
     "data/tables/parsing.py": (1, "rows of a stream that came through the door"),

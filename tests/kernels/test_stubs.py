@@ -66,7 +66,7 @@ def test_a_stub_has_exactly_the_public_classes_and_constants(module):
     assert in_stub.keys() == classes
     for name in classes:
         if issubclass(own[name], IntEnum):
-            members = {entry.targets[0].id: entry.value.value for entry in in_stub[name].body}
+            members = {entry.targets[0].id: ast.literal_eval(entry.value) for entry in in_stub[name].body}
             assert members == {member.name: member.value for member in own[name]}
     constants = {node.target.id for node in stub_of(module) if isinstance(node, ast.AnnAssign)}
     assert constants == {name for name, value in own.items() if name.isupper() and not callable(value)}

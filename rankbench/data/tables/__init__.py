@@ -15,8 +15,8 @@ from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING, counted, has_decimal_comma
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.tables.layout import Layout, out_of_range
-from rankbench.data.tables.parsing import parsed
-from rankbench.data.tables.watched import Watched
+from rankbench.data.tables.parsing import NoRows, parsed
+from rankbench.data.tables.watched import Seen
 
 _BLOCK = 1 << 15  # values that are checked together
 _PIECE = 1 << 16  # bytes of a file that is read by lines, of which often only the first are wanted
@@ -91,16 +91,14 @@ def _has_field(file: File, layout: Layout, field: int) -> bool:
 
 def _read(file: File, layout: Layout) -> Rows:
     """The rows of a file, with every field checked, times too."""
-    import pandas  # noqa: PLC0415  slow to import, and rarely needed because parsed data is cached
-
     try:
-        columns, watched = parsed(file, layout)
-        _check_all(file, layout, watched, len(columns[0]))
+        columns, seen = parsed(file, layout)
+        _check_all(file, layout, seen, len(columns[0]))
     except UserError:
         raise  # it names the line already
     except (ValueError, OverflowError) as error:  # pandas' error has no line number; `_diagnose` finds it
         _diagnose(file, layout)
-        if isinstance(error, pandas.errors.EmptyDataError):
+        if isinstance(error, NoRows):
             raise UserError(f"{file} holds no rows") from None
         raise Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(layout.of_ids)])
@@ -109,19 +107,20 @@ def _read(file: File, layout: Layout) -> Rows:
         _diagnose(file, layout)
     values = columns[len(layout.fields) - 1] if layout.valued else None
     times = None if layout.time is None else columns[-1]
-    rows = Rows(file, layout, ids, values, padded=watched.padded, times=times)
-    kept = whole if values is None else whole & ~np.isnan(values)
-    if layout.drop_missing and not kept.all():
-        rows = replace(rows.take(np.flatnonzero(kept)), dropped=int(np.sum(~kept)))
+    rows = Rows(file, layout, ids, values, padded=seen.padded, times=times)
+    if layout.drop_missing:
+        kept = whole if values is None else whole & ~np.isnan(values)
+        if not kept.all():
+            rows = replace(rows.take(np.flatnonzero(kept)), dropped=int(np.sum(~kept)))
     _check_values(rows)
     return rows
 
 
-def _check_all(file: File, layout: Layout, watched: Watched, rows: int) -> None:
+def _check_all(file: File, layout: Layout, seen: Seen, rows: int) -> None:
     """Raise an error about the first wrong line if the bytes that were read had something that pandas passes over."""
-    if watched.zeros or watched.controls:
+    if seen.zeros or seen.controls:
         _diagnose(file, layout)
-    if layout.width and not watched.quotes and watched.separators != (layout.width - 1) * (rows + 1):
+    if layout.width and not seen.quotes and seen.separators != (layout.width - 1) * (rows + 1):
         for number, fields in records_in(file, layout, layout.width):
             if len(fields) > layout.width:
                 raise UserError(

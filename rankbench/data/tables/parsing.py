@@ -1,4 +1,4 @@
-"""Parsing the rows of a text file with pandas' C parser, the pieces of a large file side by side in threads."""
+"""Parsing the rows of a text file: with pandas' C parser, unless all are plain; pieces side by side in threads."""
 
 import csv
 import io
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
+from itertools import repeat
 from typing import IO, Any
 
 import numpy as np
@@ -16,34 +18,35 @@ from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING
 from rankbench.data.tables.fields import LONGEST_ID, Ids
 from rankbench.data.tables.layout import Layout, letter_of
+from rankbench.data.tables.pieces import MOST, Whole, pieces_of
+from rankbench.data.tables.plain import plain
 from rankbench.data.tables.times import as_times, settled
-from rankbench.data.tables.watched import Watched
+from rankbench.data.tables.watched import Seen, Watched
 
 _ROWS = 1 << 16  # rows per chunk with pandas before 3.1, which needs three times the memory without chunks
 _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
-_MOST = 8  # threads at most, since one thread reads the file for all of them
 _BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
 
-Part = tuple[list[Ids], Watched]
+Part = tuple[list[Ids], Seen]
 
 
-class _Whole(Exception):
-    """A file has to be parsed as a whole: pandas would read its pieces otherwise, or a line is longer than a piece."""
+class NoRows(ValueError):
+    """A file holds no rows."""
 
 
 def parsed(file: File, layout: Layout) -> Part:
-    """The columns of a file, and what pandas does not notice in it; ValueErrors are those of pandas."""
-    columns, watched = _parsed(file, layout)
+    """The columns of a file, and what pandas does not notice in it; ValueErrors are NoRows, or those of pandas."""
+    columns, seen = plain(file, layout) or _parsed(file, layout)
     if layout.time is not None:
         columns[-1] = settled(columns[-1])
-    return columns, watched
+    return columns, seen
 
 
 def _parsed(file: File, layout: Layout) -> Part:
-    """The columns of a file, with two readings of times that may be either."""
-    threads = min(usable_cores(), _MOST)
-    with suppress(_Whole):
+    """The same by pandas' parser, with two readings of times that may be either."""
+    threads = min(usable_cores(), MOST)
+    with suppress(Whole):
         if threads > 1 and not layout.escape and _is_large(file):
             with file.open() as stream:
                 return _together(_side_by_side(stream, layout, threads))
@@ -65,27 +68,13 @@ def _side_by_side(stream: IO[bytes], layout: Layout, threads: int) -> list[Part]
     waiting: deque[Future[Part]] = deque()
     below = replace(layout, header=0)
     with ThreadPoolExecutor(threads) as pool:
-        for number, piece in enumerate(_pieces(stream)):
+        for number, piece in enumerate(map(bytes, pieces_of(stream, _PIECE, repeat(bytearray(2 * _PIECE))))):
             if (layout.quoted and b'"' in piece) or (number and piece.startswith(_BOM)):
-                raise _Whole
+                raise Whole
             if len(waiting) > threads:
                 parts.append(waiting.popleft().result())
             waiting.append(pool.submit(_part, io.BytesIO(piece), below if number else layout))
         return parts + [future.result() for future in waiting]
-
-
-def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """The bytes of a file in pieces of whole lines; an exception if a line is longer than a piece."""
-    rest = b""
-    while read := stream.read(_PIECE):
-        text = rest + read
-        end = text.rfind(b"\n") + 1
-        if not end:
-            raise _Whole
-        yield text[:end]
-        rest = text[end:]
-    if rest:
-        yield rest
 
 
 def _part(stream: IO[bytes], layout: Layout) -> Part:
@@ -94,23 +83,19 @@ def _part(stream: IO[bytes], layout: Layout) -> Part:
 
     watched = Watched(stream, layout)
     try:
-        return [_joined(pieces) for pieces in zip(*_frames(watched, layout), strict=True)], watched
+        return [_joined(pieces) for pieces in zip(*_frames(watched, layout), strict=True)], watched.seen
     except pandas.errors.EmptyDataError:
-        return [], watched
+        return [], watched.seen
 
 
 def _together(parts: list[Part]) -> Part:
-    """Parts as one; an error of pandas if none of them holds rows."""
-    import pandas  # noqa: PLC0415
-
-    watched = parts[0][1]
-    for _, other in parts[1:]:
-        watched.include(other)
+    """Parts as one; an error if none of them holds rows."""
+    seen = reduce(Seen.followed_by, (seen for _, seen in parts), Seen())
     by_column = [list(pieces) for pieces in zip(*(columns for columns, _ in parts if columns), strict=True)]
     if not by_column:
-        raise pandas.errors.EmptyDataError("no rows")
+        raise NoRows
     parts.clear()  # each column's pieces go as soon as they are one
-    return [_joined(by_column.pop(0)) for _ in range(len(by_column))], watched
+    return [_joined(by_column.pop(0)) for _ in range(len(by_column))], seen
 
 
 def _joined(pieces: Sequence[Ids]) -> Ids:

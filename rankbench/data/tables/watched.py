@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +19,32 @@ _ZERO, _NINE = b"09"
 _BLOCK = 1 << 18  # bytes to look at together
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a file holds that pandas does not notice; only in a user's own file more is looked for than zero bytes."""
+
+    zeros: bool = False  # which end a field silently in pandas before 3.1
+    controls: bool = False  # other control characters
+    padded: bool = False  # numbers with leading zeros
+    quotes: bool = False
+    separators: int = 0
+
+    def followed_by(self, later: "Seen") -> "Seen":
+        """What is seen in two pieces of a file together."""
+        return Seen(
+            self.zeros or later.zeros,
+            self.controls or later.controls,
+            self.padded or later.padded,
+            self.quotes or later.quotes,
+            self.separators + later.separators,
+        )
+
+
 class Watched(io.RawIOBase):
     """A stream of bytes that records what pandas does not notice while it reads them.
 
-    These are zero bytes, which end a field silently in pandas before 3.1; and in a user's own file other control
-    characters, after which the stream ends, and numbers with leading zeros. A separator of two letters becomes a
-    single character, the only kind that the C parser accepts.
+    In a user's own file it ends at the first control character. A separator of two letters becomes a single character,
+    the only kind that the C parser accepts.
     """
 
     def __init__(self, stream: IO[bytes], layout: Layout | None = None) -> None:
@@ -35,13 +56,10 @@ class Watched(io.RawIOBase):
         self._left = b""  # the first letter of a separator of two letters, if a piece ended there
         self._last = b"\n\n"  # the last two bytes, as at the start of a line
 
-    def include(self, other: "Watched") -> None:
-        """Note what another stream, with a later piece of the same file, held."""
-        self.zeros |= other.zeros
-        self.controls |= other.controls
-        self.padded |= other.padded
-        self.quotes |= other.quotes
-        self.separators += other.separators
+    @property
+    def seen(self) -> Seen:
+        """What was read so far."""
+        return Seen(self.zeros, self.controls, self.padded, self.quotes, self.separators)
 
     def readable(self) -> bool:
         """True: the stream can be read."""
@@ -64,7 +82,7 @@ class Watched(io.RawIOBase):
         """The next bytes, at most so many, with each separator as a single character."""
         read = self.stream.read(size - len(self._left))
         if self.layout.strict:
-            self.controls = self.controls or _has_controls(read, self._last)
+            self.controls = self.controls or has_controls(read, self._last)
         if len(self._letters) == 1:
             return read
         piece, self._left = self._left + read if self._left else read, b""
@@ -87,7 +105,7 @@ class Watched(io.RawIOBase):
         self._last = window[-2:]
 
 
-def _has_controls(piece: bytes, before: bytes) -> bool:
+def has_controls(piece: bytes, before: bytes = b"") -> bool:
     """Whether there is a control character, of one byte or in UTF-8 of two, that is no line end and no tab."""
     if piece.translate(None, _NO_CONTROLS):
         return True

@@ -74,7 +74,7 @@ class Ratings:
         n_users, n_items = layout.sizes("rating", users, {"items": items}, n_users, n_items)
         layout.check_lengths("users", users, "items", items)
         layout.check_lengths("users", users, "values", values)
-        order = layout.order(n_items, users, items)
+        order = layout.order(users, items, n_users, n_items)
         fold, time = (None if own is None else layout.arranged(np.asarray(own), order) for own in (folds, times))
         columns = layout.arranged(items, order), layout.arranged(values, order)
         return cls(layout.row_ends(users, n_users), *columns, n_items, item_features, folds=fold, times=time, **labels)

@@ -9,11 +9,14 @@ import scipy.sparse
 
 from rankbench.arrays.mapped import PIECE, Pile, pieces
 from rankbench.arrays.npz import LARGEST, Array, is_sealed, sealed
+from rankbench.arrays.ordering import ascend, lexical_order
 from rankbench.arrays.soundness import first_unwritable
 from rankbench.core.contract import Flags, Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.features.matrix import Matrix
 from rankbench.features.single import is_single
+
+_BLOCK = 1 << 16  # rows to look at together, at least
 
 ItemFeatures: TypeAlias = Matrix | None
 Labels = Any  # a vector of published ids or names, integers or text; or None
@@ -193,17 +196,16 @@ def sizes(kind: str, users: Ints, items: dict[str, Ints], n_users: int | None, n
 
 
 def row_ends(users: Ints, n_users: int) -> Int64s:
-    """The row pointers of rows that are sorted by user."""
-    counts = np.bincount(np.asarray(users, np.int64), minlength=n_users)
+    """Where the rows of each user begin and end once they are sorted by user; here they may be in any order."""
+    counts, size = np.zeros(n_users, np.int64), max(n_users, _BLOCK)
+    for start in range(0, len(users), size):  # NumPy counts a copy in 64 bits
+        counts += np.bincount(np.asarray(users[start : start + size], np.int64), minlength=n_users)
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-def order(n_items: int, users: Ints, items: Ints) -> Array | slice:
+def order(users: Ints, items: Ints, n_users: int, n_items: int) -> Array | slice:
     """The order that sorts rows by user, then item; slice(None) if they are sorted already, as in most files."""
-    keys = users.astype(np.int64) * n_items + items
-    if (keys[1:] > keys[:-1]).all():
-        return slice(None)
-    return np.argsort(keys)
+    return slice(None) if ascend(users, items) else lexical_order((users, n_users), (items, n_items))
 
 
 def arranged(column: Array, order: Array | slice) -> Array:

@@ -67,18 +67,19 @@ def outcome(file, layout):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """Lets a file be parsed in pieces of so many bytes, by three threads; gives the pieces as they came."""
-    seen, cut = [], parsing._pieces
+    """Lets pandas parse a file in pieces of so many bytes, by three threads; gives the pieces as they came."""
+    seen, cut = [], parsing.pieces_of
 
-    def noted(stream):
-        for piece in cut(stream):
-            seen.append(piece)
+    def noted(*given):
+        for piece in cut(*given):
+            seen.append(bytes(piece))
             yield piece
 
     def of(size):
         seen.clear()
         monkeypatch.setattr(parsing, "_PIECE", size)
-        monkeypatch.setattr(parsing, "_pieces", noted)
+        monkeypatch.setattr(parsing, "pieces_of", noted)
+        monkeypatch.setattr(parsing, "plain", lambda *_: None)
         monkeypatch.setattr(parsing, "usable_cores", lambda: 3)
         return seen
 
@@ -141,8 +142,9 @@ def test_in_pieces_any_text_reads_or_fails_as_it_does_as_a_whole(tmp_path_factor
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(("1,0,1\n" * 9 + text + "\n" + "0,1,0\n" * 9).encode())
     layout, file = Layout(strict=strict, quoted=quoted), File(path, None)
-    as_a_whole = outcome(file, layout)
     with pytest.MonkeyPatch.context() as own:
+        own.setattr(parsing, "plain", lambda *_: None)
+        as_a_whole = outcome(file, layout)
         own.setattr(parsing, "_PIECE", size)
         own.setattr(parsing, "usable_cores", lambda: 2)
         assert outcome(file, layout) == as_a_whole

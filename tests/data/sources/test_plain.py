@@ -1,0 +1,254 @@
+"""Files of plain numbers are read as pandas reads them, to the last bit, and all others are left to pandas."""
+
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankbench.data.files import File
+from rankbench.data.tables import parsing, plain, read
+from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.watched import Seen
+from rankbench.kernels.data import plain_rows
+
+CSV = Layout()
+TIMED = Layout(time=3)
+OWN = Layout(strict=True, quoted=True, width=4, header=1, time=3)
+PAIRS = Layout(names=("user", "better", "worse"), valued=False)
+ROWS = "".join(f"{row % 7},{row * row % 11},{row % 5 - 2}.{row % 3}5,{row + 10**9}\n" for row in range(60))
+HEAD = "user,item,rating,time\n"
+LARGEST = 2**63 - 1
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file; returns it as sources find it."""
+
+    def written(content, name="rows.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return File(path)
+
+    return written
+
+
+@pytest.fixture(params=[24, 64, plain._PIECE])
+def piece(request, monkeypatch):
+    """The bytes of a piece that a thread reads, of which there are three."""
+    monkeypatch.setattr(plain, "_PIECE", request.param)
+    monkeypatch.setattr(plain, "usable_cores", lambda: 3)
+    return request.param
+
+
+def by_pandas(file, layout):
+    """What pandas reads, and what it does not notice in the file."""
+    return parsing._parsed(file, layout)
+
+
+def assert_same(file, layout):
+    """A plain file must be read as pandas reads it, in each bit, and what else it holds must be the same."""
+    found, expected = plain.plain(file, layout), by_pandas(file, layout)
+    assert found is not None
+    assert [column.dtype for column in found[0]] == [column.dtype for column in expected[0]]
+    assert [column.tobytes() for column in found[0]] == [column.tobytes() for column in expected[0]]
+    assert found[1] == expected[1] if layout.strict else expected[1] == Seen()
+
+
+@pytest.mark.parametrize(
+    ("content", "layout"),
+    [
+        (ROWS, TIMED),
+        (ROWS.rstrip("\n"), TIMED),
+        (ROWS.replace("\n", "\r\n"), TIMED),
+        ("1,2,3,4\n" + "\n\r\n\n", TIMED),
+        (HEAD + ROWS, Layout(header=1, time=3)),
+        (HEAD + ROWS, Layout(header=1, fields=(3, 0, 2))),
+        (HEAD.replace("\n", "\r\n\r\n") + ROWS, Layout(header=2)),
+        ("\ufeff" + HEAD + ROWS, Layout(header=1, encoding="utf-8-sig")),
+        (ROWS.replace(",", "::"), Layout(separator="::", time=3)),
+        (ROWS.replace(",", "\t"), Layout(separator="\t")),
+        (ROWS.replace(",", ";").replace(".", ","), Layout(separator=";", decimal=",")),
+        (ROWS, Layout(fields=(1, 0, 2))),
+        (ROWS, Layout(fields=(0, 3, 2), drop_missing=True)),
+        (ROWS.replace("-", "").replace(".", ","), PAIRS),
+        (ROWS.replace("\n", ",a title: #7\tx,,\n"), TIMED),
+        (ROWS.replace(".", ",.,"), CSV),
+        (f"{LARGEST},0,0,-5\n" * 9, CSV),
+        ("1,2,-0,3\n1,3,-0.0,3\n" * 9, CSV),
+        ("1,2,123456789012345,3\n1,3,1.00000000000001,3\n" * 9, CSV),
+    ],
+)
+def test_a_plain_file_is_read_as_pandas_reads_it(write, piece, content, layout):
+    file = write(content)
+    above = sum(map(len, content.encode().splitlines(keepends=True)[: layout.header]))
+    if above + max(map(len, content.splitlines())) >= piece:
+        pytest.skip("a line or the header fills a piece")
+    assert_same(file, layout)
+
+
+def test_of_a_users_own_file_its_header_may_be_quoted_and_its_separators_are_counted(write):
+    assert_same(write(HEAD + ROWS), OWN)
+    columns, seen = plain.plain(write('"user","the item",rating,time\n' + ROWS), OWN)
+    assert len(columns[0]) == 60 and seen.quotes and seen.separators == 3 * 61
+
+
+NOT_PLAIN = {
+    "no rows": ("", CSV),
+    "only blank lines": ("\n\n", CSV),
+    "only a header": (HEAD, Layout(header=1)),
+    "less than its header": (HEAD, Layout(header=3)),
+    "a blank line between": (ROWS + "\n" + ROWS, CSV),
+    "a negative id": (ROWS + "-1,2,3,4\n", CSV),
+    "an id with a sign": (ROWS + "+1,2,3,4\n", CSV),
+    "an id with a point": (ROWS + "1.0,2,3,4\n", CSV),
+    "an id with a leading zero": (ROWS + "01,2,3,4\n", CSV),
+    "an id beyond 64 bits": (ROWS + f"{LARGEST + 1},2,3,4\n", CSV),
+    "an id of twenty digits": (ROWS + "1" * 20 + ",2,3,4\n", CSV),
+    "an id of twenty-four digits, which is 0 in 64 bits": (ROWS + f"{2**64 * 10000},2,3,4\n", CSV),
+    "an empty id": (ROWS + ",2,3,4\n", CSV),
+    "a blank": (ROWS + "1, 2,3,4\n", CSV),
+    "a letter": (ROWS + "1,x2,3,4\n", CSV),
+    "a letter behind an id": (ROWS + "1,2x,3,4\n", CSV),
+    "an exponent": (ROWS + "1,2,3e1,4\n", CSV),
+    "an empty value": (ROWS + "1,2,,4\n", CSV),
+    "a missing value": (ROWS + "1,2,.,4\n", Layout(drop_missing=True)),
+    "a value without digits before its point": (ROWS + "1,2,.5,4\n", CSV),
+    "a value without digits behind its point": (ROWS + "1,2,5.,4\n", CSV),
+    "a value of two points": (ROWS + "1,2,5.5.5,4\n", CSV),
+    "a value of two signs": (ROWS + "1,2,--5,4\n", CSV),
+    "a value of sixteen digits": (ROWS + "1,2,1.000000000000001,4\n", CSV),
+    "a value of seventeen digits": (ROWS + "1,2,10000000000000001,4\n", CSV),
+    "a value with a leading zero": (ROWS + "1,2,05,4\n", CSV),
+    "a decimal comma": (ROWS.replace(",", ";") + "1;2;3,5;4\n", Layout(separator=";")),
+    "a point beside decimal commas": (ROWS.replace(",", ";"), Layout(separator=";", decimal=",")),
+    "a quoted id": (ROWS + '"1",2,3,4\n', Layout(quoted=True)),
+    "a quoted name": (ROWS + '1,2,3,"x"\n', Layout(quoted=True)),
+    "a name beyond ASCII": (ROWS + "1,2,3,\xe9\n", CSV),
+    "a control character": (ROWS + "1,2,3,\x01\n", CSV),
+    "a zero byte": (ROWS + "1,2,3,\0\n", CSV),
+    "too few fields": (ROWS + "1,2\n", CSV),
+    "fewer fields than others": (ROWS + "1,2,3\n", CSV),
+    "more fields than others": (ROWS + "1,2,3,4,5\n", CSV),
+    "a byte order mark": ("\ufeff" + ROWS, CSV),
+    "a mark amid the file": (ROWS + "\ufeff" + ROWS, CSV),
+    "ends of lines of old Macs": (ROWS.replace("\n", "\r"), CSV),
+    "a carriage return": (ROWS + "1,2,3,4\r5\n", CSV),
+    "an old Mac's header": ("a\rb\n" + ROWS, Layout(header=1)),
+    "an open quote in the header": ('"a,b\n' + ROWS, Layout(header=1)),
+    "a zero byte in the header": ("a\0b\n" + ROWS, Layout(header=1)),
+    "a control character in the header": ("a\x85b\n" + ROWS, Layout(header=1)),
+    "names": (ROWS, Layout(text_ids=True)),
+    "escapes": (ROWS, Layout(escape="\\")),
+    "dates": (ROWS, Layout(time=3, times="dates")),
+    "one column in two roles": (ROWS, Layout(fields=(0, 0, 2))),
+    "one column as item and time": (ROWS, Layout(time=1)),
+    "a line that is longer than a piece": ("1,2,3,4\n" * 9 + "1,2,3," + "x" * 200 + "\n", CSV),
+}
+
+
+@pytest.mark.parametrize(("content", "layout"), NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_what_is_not_plain_is_left_to_pandas(write, monkeypatch, content, layout):
+    for size in (48, 96):
+        monkeypatch.setattr(plain, "_PIECE", size)
+        assert plain.plain(write(content), layout) is None
+
+
+@pytest.mark.slow
+@given(st.text('019.,-\n\r"x ', max_size=200), st.integers(24, 90), st.booleans(), st.sampled_from([CSV, TIMED, PAIRS]))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_as_pandas_reads_it_or_not_at_all(tmp_path_factory, text, size, strict, layout):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes(("1,0,1,9\n" * 9 + text + "\n").encode())
+    layout = Layout(strict=strict, names=layout.names, valued=layout.valued, time=layout.time)
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr(plain, "_PIECE", size)
+        if plain.plain(File(path), layout) is not None:
+            assert_same(File(path), layout)
+
+
+def test_values_are_read_to_the_last_bit(write):
+    """Against Python, on all numbers of decimals, also where a product with a power of ten would be wrong."""
+    rng = np.random.default_rng(0)
+    texts = [f"{rng.integers(10**15)}" for _ in range(2000)]
+    texts = [str(int(text[: 1 + row % 15])) for row, text in enumerate(texts)]
+    texts = [f"{text[:-cut] or '0'}.{text[-cut:]}" if (cut := row % 14) else text for row, text in enumerate(texts)]
+    columns, _ = plain.plain(write("".join(f"1,{row},{text}\n" for row, text in enumerate(texts))), CSV)
+    assert columns[2].tolist() == list(map(float, texts)) and len(set(texts)) > 1000
+
+
+def test_a_packed_file_is_read_into_room_that_grows(write, piece):
+    file = write(gzip.compress((ROWS * 40).encode()), "rows.csv.gz")
+    if piece >= 64:
+        assert_same(file, TIMED)
+
+
+def test_rows_that_become_shorter_find_room_too(write, monkeypatch):
+    monkeypatch.setattr(plain, "_PIECE", 64)
+    file = write("1000000,1000000,1.5\n" * 9 + "1,2,3\n" * 500)
+    assert_same(file, CSV)
+
+
+def test_no_more_of_a_file_is_in_memory_than_is_read_at_a_time(write, monkeypatch):
+    made = []
+    monkeypatch.setattr(plain, "_PIECE", 64)
+    monkeypatch.setattr(plain, "usable_cores", lambda: 3)
+    monkeypatch.setattr(plain, "bytearray", lambda size: made.append(size) or bytearray(size), raising=False)
+    assert len(read(write(ROWS * 100), CSV).values) == 6000
+    assert made == [128] * 5  # three are parsed, one more waits, and one is being read
+
+
+def test_the_rest_of_a_file_is_not_read_once_a_piece_is_not_plain(write, monkeypatch):
+    monkeypatch.setattr(plain, "_PIECE", 64)
+    seen, of = [], plain.pieces_of
+
+    def noted(*given):
+        for piece in of(*given):
+            seen.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(plain, "pieces_of", noted)
+    assert plain.plain(write(ROWS + "x,1,2,3\n" + ROWS * 1000), CSV) is None
+    assert len(seen) < 200
+
+
+def test_a_plain_file_is_read_without_pandas_which_is_slow_to_import(write):
+    code = f"import rankbench, sys; rankbench.load('csv:{write(HEAD + ROWS).path}[repeats=last]'); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "pandas" not in modules and "rankbench.kernels.data.plain_rows" in modules
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"text": np.frombuffer(b"1,2", np.uint8)}, "line end"),
+        ({"text": np.zeros(0, np.uint8)}, "line end"),
+        ({"fields": np.zeros(0, np.int8)}, "must be a field"),
+        ({"values": np.zeros(0), "numbers": [np.zeros(0, np.int64)]}, "room for a row"),
+        ({"values": np.zeros(3)}, "whole numbers: 2 where 3 are needed"),
+        ({"fields": np.array([0, 1], np.int8)}, "field=1 is out of range"),
+        ({"fields": np.array([-3], np.int8)}, "field=-3 is out of range"),
+        ({"numbers": [np.zeros(2, np.int64)] * 9}, "columns=9 is out of range"),
+        ({"separator": b""}, "letters of the separator=0"),
+        ({"separator": b":::"}, "letters of the separator=3"),
+        ({"separator": b"\n"}, "line end, a digit or a sign"),
+        ({"separator": b":5"}, "line end, a digit or a sign"),
+        ({"point": b""}, "letters of the point: 0 where 1 are needed"),
+        ({"point": b"\r"}, "line end, a digit or a sign"),
+    ],
+)
+def test_the_kernel_refuses_what_would_be_read_or_written_beyond_its_end(wrong, problem):
+    right = {
+        "text": np.frombuffer(b"1,2\n", np.uint8),
+        "fields": np.array([0, -1], np.int8),
+        "separator": b",",
+        "point": b".",
+        "numbers": [np.zeros(2, np.int64)],
+        "values": np.zeros(2),
+    }
+    assert plain_rows.read(**right) == (1, 2)
+    with pytest.raises(ValueError, match=problem):
+        plain_rows.read(**right | wrong)
