@@ -103,7 +103,7 @@ def _order(users: Ints, items: Ints, sizes: tuple[int, int], rows: Rows, repeats
     """The rows by user, then item, of repeated pairs only the last one; None if they stand in that order."""
     if ascend(users, items):
         return None
-    order = lexical_order((users, sizes[0]), (items, sizes[1]))
+    order: Ints = lexical_order((users, sizes[0]), (items, sizes[1]))
     same = np.logical_and(*(np.diff(column[order]) == 0 for column in (users, items)))
     if not same.any():
         return order
@@ -112,4 +112,5 @@ def _order(users: Ints, items: Ints, sizes: tuple[int, int], rows: Rows, repeats
         pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
         earlier = rows.line_of(int(first))
         rows.complain(int(second), f"{pair} is on line {earlier} already: keep one of the two rows")
-    return order[np.append(~same, True)]
+    kept: Ints = order[np.append(~same, True)]
+    return kept
