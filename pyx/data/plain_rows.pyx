@@ -18,7 +18,7 @@ cdef enum:
     MOST_DIGITS = 19  # of a whole number, so that it fits into 64 bits
     MOST_OF_VALUE = 15  # digits of a value, so that a double holds them: then one division rounds it to the last bit
 
-cdef double[16] POWERS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15]
+cdef double[15] POWERS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14]
 
 cdef struct Form:
     # How rows are written: what their fields are, the one or two letters between them, and the one before decimals.
@@ -160,8 +160,8 @@ cdef inline const uint8_t *_whole_number(const uint8_t *at, int64_t *number) noe
 cdef inline const uint8_t *_value(const uint8_t *at, uint8_t point, double *value) noexcept nogil:
     """Read a number with or without sign and decimals; what stands behind it, or NULL if there is none.
 
-    Digits that make a whole number below 10^15, and a power of ten up to 10^15, are doubles exactly, and the division
-    of two doubles is rounded to the last bit.
+    Digits that make a whole number below 10^15, and a power of ten below it, are doubles exactly, and the division of
+    two doubles is rounded to the last bit.
     """
     cdef bint negative = at[0] == c"-"
     cdef const uint8_t *start = at + negative

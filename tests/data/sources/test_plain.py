@@ -221,11 +221,51 @@ def test_a_plain_file_is_read_without_pandas_which_is_slow_to_import(write):
     assert "pandas" not in modules and "rankbench.kernels.data.plain_rows" in modules
 
 
+def kernel(text, **others):
+    """The kernel's answer about a text whose rows are a whole number and a value, with room for two rows."""
+    right = {
+        "text": np.frombuffer(text, np.uint8),
+        "fields": np.array([0, -1], np.int8),
+        "separator": b",",
+        "point": b".",
+        "numbers": [np.zeros(2, np.int64)],
+        "values": np.zeros(2),
+    }
+    return plain_rows.read(**right | others)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"1,2\n", (1, 2)),
+        (b"1,2\r\n\n3,4.5\r\n", (2, 2)),
+        (b"1,2,x\n1,2,~\t\n", (2, 3)),
+        (b"1,2\n1,2,3\n", (0, None)),
+        (b"1,2,3\n1,2\n", (0, None)),
+        (b"1,2\n1,2\n1,2\n", (0, None)),
+        (b"1\n", (0, None)),
+        (b"1,2x\n", (0, None)),
+        (b"1x,2\n", (0, None)),
+        (b"1,2,\x7f\n", (0, None)),
+        (b"%d,2\n" % (2**64 + 5), (0, None)),
+        (b"%d,2\n" % 2**63, (0, None)),
+    ],
+)
+def test_the_kernel_tells_how_many_rows_of_how_many_fields_there_are(text, found):
+    rows, width = kernel(text)
+    assert (rows, width if rows else None) == found
+
+
+def test_of_a_separator_of_two_letters_both_must_stand_there():
+    assert kernel(b"1::2\n", separator=b"::") == (1, 2)
+    assert kernel(b"1:;2\n", separator=b"::")[0] == kernel(b"1:2\n", separator=b"::")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"text": np.frombuffer(b"1,2", np.uint8)}, "line end"),
-        ({"text": np.zeros(0, np.uint8)}, "line end"),
+        ({"text": b"1,2"}, "line end"),
+        ({"text": b""}, "line end"),
         ({"fields": np.zeros(0, np.int8)}, "must be a field"),
         ({"values": np.zeros(0), "numbers": [np.zeros(0, np.int64)]}, "room for a row"),
         ({"values": np.zeros(3)}, "whole numbers: 2 where 3 are needed"),
@@ -241,14 +281,5 @@ def test_a_plain_file_is_read_without_pandas_which_is_slow_to_import(write):
     ],
 )
 def test_the_kernel_refuses_what_would_be_read_or_written_beyond_its_end(wrong, problem):
-    right = {
-        "text": np.frombuffer(b"1,2\n", np.uint8),
-        "fields": np.array([0, -1], np.int8),
-        "separator": b",",
-        "point": b".",
-        "numbers": [np.zeros(2, np.int64)],
-        "values": np.zeros(2),
-    }
-    assert plain_rows.read(**right) == (1, 2)
     with pytest.raises(ValueError, match=problem):
-        plain_rows.read(**right | wrong)
+        kernel(**{"text": b"1,2\n"} | wrong)
