@@ -1,4 +1,4 @@
-"""Reading text files of ratings with pandas' C parser; errors name the file and the line."""
+"""Reading text files of ratings, with every field checked; errors name the file and the line."""
 
 import csv
 import re

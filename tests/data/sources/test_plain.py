@@ -256,6 +256,12 @@ def test_the_kernel_tells_how_many_rows_of_how_many_fields_there_are(text, found
     assert (rows, width if rows else None) == found
 
 
+def test_a_row_does_not_begin_in_the_middle_of_a_line():
+    fields = np.array([-1, 0], np.int8)
+    assert kernel(b"5,3\n-2,4\n", fields=fields) == (2, 2)
+    assert kernel(b"5,3-2,4\n", fields=fields)[0] == 0
+
+
 def test_of_a_separator_of_two_letters_both_must_stand_there():
     assert kernel(b"1::2\n", separator=b"::") == (1, 2)
     assert kernel(b"1:;2\n", separator=b"::")[0] == kernel(b"1:2\n", separator=b"::")[0] == 0
