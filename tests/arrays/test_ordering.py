@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankbench.arrays import ordering
-from rankbench.arrays.ordering import lexical_order, order_of
+from rankbench.arrays.ordering import ascend, lexical_order, order_of
 
 
 @given(arrays(st.sampled_from([np.int32, np.int64]), st.integers(0, 60), elements=st.integers(0, 9)), st.integers(0, 3))
@@ -39,3 +39,12 @@ def test_codes_that_are_out_of_range_are_refused(code):
 def test_by_several_codes_it_is_that_of_a_lexical_sort(rows):
     found = lexical_order(*((column, 4) for column in rows.T))
     assert found.tolist() == np.lexsort(rows.T[::-1]).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), st.booleans(), st.integers(1, 5))
+def test_rows_ascend_if_each_is_above_the_one_before_also_between_blocks(rows, ordered, block):
+    rows = sorted(set(rows)) if ordered else rows
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr(ordering, "_BLOCK", block)
+        columns = np.array(rows, np.int32).reshape(-1, 2).T
+        assert ascend(*columns) == (rows == sorted(set(rows)))

@@ -91,7 +91,7 @@ def _header(text: bytes, layout: Layout) -> bytes:
         if not end:
             raise _NotPlain
     head = text[:end]
-    if b"\0" in head or b"\r" in head.replace(b"\r\n", b"") or head.count(b'"') % 2 or has_controls(head):
+    if b"\r" in head.replace(b"\r\n", b"") or head.count(b'"') % 2 or has_controls(head):
         raise _NotPlain
     return head
 

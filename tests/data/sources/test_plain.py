@@ -133,6 +133,7 @@ NOT_PLAIN = {
     "too few fields": (ROWS + "1,2\n", CSV),
     "fewer fields than others": (ROWS + "1,2,3\n", CSV),
     "more fields than others": (ROWS + "1,2,3,4,5\n", CSV),
+    "pieces of rows of two widths": ("1,2,3,4\n" * 12 + "1,2,3\n" * 16, CSV),
     "a byte order mark": ("\ufeff" + ROWS, CSV),
     "a mark amid the file": (ROWS + "\ufeff" + ROWS, CSV),
     "ends of lines of old Macs": (ROWS.replace("\n", "\r"), CSV),

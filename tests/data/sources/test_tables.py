@@ -5,6 +5,7 @@ import gzip
 import io
 import re
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -20,7 +21,7 @@ from rankbench.data.features import Features, decade, kinds, title_words
 from rankbench.data.files import File
 from rankbench.data.tables import identified, lines, parsing, read, records
 from rankbench.data.tables.layout import Layout
-from rankbench.data.tables.watched import Watched, has_leading_zeros
+from rankbench.data.tables.watched import Seen, Watched, has_leading_zeros
 
 CSV = Layout()
 STARS = Layout(scale=(0.5, 5), step=0.5)
@@ -148,6 +149,13 @@ def test_in_pieces_any_text_reads_or_fails_as_it_does_as_a_whole(tmp_path_factor
         own.setattr(parsing, "_PIECE", size)
         own.setattr(parsing, "usable_cores", lambda: 2)
         assert outcome(file, layout) == as_a_whole
+
+
+@pytest.mark.parametrize("kind", ["zeros", "controls", "padded", "quotes"])
+def test_what_one_of_two_pieces_holds_both_hold_together(kind):
+    one = replace(Seen(separators=2), **{kind: True})
+    together = replace(one, separators=5)
+    assert one.followed_by(Seen(separators=3)) == Seen(separators=3).followed_by(one) == together
 
 
 def test_no_more_pieces_wait_in_memory_than_are_parsed_at_a_time(write, in_pieces, monkeypatch):
