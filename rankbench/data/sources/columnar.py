@@ -17,6 +17,7 @@ import numpy as np
 
 from rankbench.arrays.distinct import distinct
 from rankbench.arrays.mapped import Pile, pieces
+from rankbench.arrays.npz import sealed
 from rankbench.arrays.ordering import order_of
 from rankbench.core.contract import Floats, Int32s, Int64s, Ints
 from rankbench.core.errors import UserError
@@ -24,7 +25,7 @@ from rankbench.data.building import Repeats
 from rankbench.data.by_item import counted
 from rankbench.data.files import File
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
-from rankbench.data.tables.arrow import are_times, as_times, is_text, kind_in, plain, texts_in
+from rankbench.data.tables.arrow import are_times, as_times, is_text, kind_in, numbers_in, plain, texts_in
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.tables.json_lines import Batches, columns_in, is_json, names_in, read_once
 from rankbench.data.tables.layout import Layout, out_of_range
@@ -225,12 +226,12 @@ class _Numbering:
     def numbers(self, part: Any) -> Int32s:
         """The places of the ids in a part of a column."""
         if self.table is not None:
-            found: Int32s = self.table[part.to_numpy().astype(np.int64, copy=False) - self.ids[0]]
+            found: Int32s = self.table[numbers_in(part).astype(np.int64, copy=False) - self.ids[0]]
             return found
         coded = part.dictionary_encode()
-        ids = coded.dictionary.to_pylist() if is_text(part) else coded.dictionary.to_numpy()
+        ids = coded.dictionary.to_pylist() if is_text(part) else numbers_in(coded.dictionary)
         places = np.searchsorted(self.ids, np.asarray(ids, self.ids.dtype)).astype(np.int32)
-        numbers: Int32s = places[coded.indices.to_numpy()]
+        numbers: Int32s = places[numbers_in(coded.indices)]
         return numbers
 
 
@@ -294,7 +295,7 @@ def _ids_in(part: Any, role: str, first: int) -> Ids:
     _refuse_missing(part, role, first)
     if not (types.is_integer(part.type) or is_text(part)):
         raise UserError(f"the {role} is of type {part.type}: ids must be whole numbers or texts")
-    return _texts_in(part, role, first) if is_text(part) else _whole_numbers_in(part.to_numpy(), role, first)
+    return _texts_in(part, role, first) if is_text(part) else _whole_numbers_in(numbers_in(part), role, first)
 
 
 def _texts_in(part: Any, role: str, first: int) -> Ids:
@@ -302,7 +303,7 @@ def _texts_in(part: Any, role: str, first: int) -> Ids:
     texts = coded.dictionary.to_pylist()
     for number, text in enumerate(texts):
         if reason := unreadable(text, "text"):
-            row = first + int(np.argmax(coded.indices.to_numpy() == number))
+            row = first + int(np.argmax(numbers_in(coded.indices) == number))
             raise UserError(f"row {row}: {role} {text[:60]!r} {reason}")
     return distinct(np.array(texts, np.str_))
 
@@ -326,7 +327,7 @@ def _numbers(part: Any, first: int, scale: tuple[float, float]) -> Floats:
         part = part.cast(int8())
     if not (types.is_integer(part.type) or types.is_floating(part.type)):
         raise UserError(f"the rating is of type {part.type}: ratings must be numbers")
-    values: Floats = part.to_numpy().astype(np.float64)
+    values: Floats = numbers_in(part).astype(np.float64)
     right = (values >= scale[0]) & (values <= scale[1]) & np.isfinite(values)
     if not right.all():
         row = int(np.argmin(right))
@@ -366,8 +367,8 @@ def _arranged(path: Path, rows: ColumnRows, repeats: Repeats) -> Ratings:
         if rows.times is not None:
             times.add(rows.times[chosen][kept])
     more: dict[str, Any] = {"user_ids": rows.user_ids, "item_ids": rows.item_ids}
-    dated = None if rows.times is None else times.array()
-    return Ratings(np.array(ends), items.array(), values.array(), n_items, times=dated, **more)
+    dated = None if rows.times is None else sealed(times.array())
+    return Ratings(np.array(ends), sealed(items.array()), sealed(values.array()), n_items, times=dated, **more)
 
 
 def _ascending(users: Int32s) -> bool:
