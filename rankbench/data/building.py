@@ -1,14 +1,15 @@
 """Making a view from the rows of a file: numbering ids, handling repeated pairs, checking published counts."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
 from rankbench.arrays.npz import sealed
 from rankbench.arrays.ordering import ascend, lexical_order
-from rankbench.core.contract import Ints
+from rankbench.core.contract import Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.features import Features
 from rankbench.data.tables import Rows
@@ -58,25 +59,47 @@ def ratings(
     Only items with a rating are included. If a (user, item) pair occurs twice, `repeats` decides: the last row
     is kept, or an error names both lines.
     """
+
+    def refuse(first: int, second: int) -> NoReturn:
+        pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
+        rows.complain(second, f"{pair} is on line {rows.line_of(first)} already: keep one of the two rows")
+
     assert rows.values is not None
-    with ThreadPoolExecutor(len(rows.ids)) as pool:
-        (user_ids, users), (item_ids, items) = pool.map(numbered, rows.ids)
-    order = _order(users, items, (len(user_ids), len(item_ids)), rows, repeats)
-    values, times = rows.values, rows.times
+    users, items = rows.ids
+    values, times = sealed(rows.values), None if rows.times is None else sealed(rows.times)  # made by the parser
+    return of_columns(users, items, values, times, refuse if repeats == "error" else None, folds, features)
+
+
+def of_columns(
+    users: Ids,
+    items: Ids,
+    values: Floats,
+    times: Int64s | None,
+    refuse: Callable[[int, int], NoReturn] | None,
+    folds: Ints | None = None,
+    features: Features | None = None,
+) -> Ratings:
+    """The ratings in columns of ids, values and perhaps times and folds.
+
+    `refuse` raises the error for two rows of one user and item; without it the last of such rows is kept.
+    """
+    with ThreadPoolExecutor(2) as pool:
+        (user_ids, users), (item_ids, items) = pool.map(numbered, (users, items))
+    sizes = len(user_ids), len(item_ids)
+    order = _order(users, items, sizes, refuse)
     if order is not None:
-        users, items, values = users[order], items[order], values[order]
-        times = None if times is None else times[order]
-        folds = None if folds is None else folds[order]
+        users, items = users[order], items[order]
+        values = sealed(values[order])
+        times, folds = (None if own is None else sealed(own[order]) for own in (times, folds))
     block = features.of(item_ids) if features else None
     return Ratings.from_triples(
         users,
-        sealed(items),  # made here or by the parser, so the view can use these columns without a copy
-        sealed(values),
-        len(user_ids),
-        len(item_ids),
+        sealed(items),
+        values,
+        *sizes,
         block.matrix if block else None,
         folds,
-        times=None if times is None else sealed(times),
+        times=times,
         feature_names=block.names if block else None,
         user_ids=user_ids,
         item_ids=item_ids,
@@ -99,18 +122,17 @@ def expect(view: Ratings, counts: Counts, name: str) -> None:
         raise UserError(f"{name} holds {found} where {counts} were published: the files are cut or another edition")
 
 
-def _order(users: Ints, items: Ints, sizes: tuple[int, int], rows: Rows, repeats: Repeats) -> Ints | None:
-    """The rows by user, then item, of repeated pairs only the last one; None if they stand in that order."""
+def _order(
+    users: Ints, items: Ints, sizes: tuple[int, int], refuse: Callable[[int, int], NoReturn] | None
+) -> Ints | None:
+    """The rows by user, then item, of one user and item only the last one; None if they stand in that order."""
     if ascend(users, items):
         return None
     order: Ints = lexical_order((users, sizes[0]), (items, sizes[1]))
-    same = np.logical_and(*(np.diff(column[order]) == 0 for column in (users, items)))
-    if not same.any():
-        return order
-    if repeats == "error":
-        first, second = order[int(np.argmax(same))], order[int(np.argmax(same)) + 1]
-        pair = ", ".join(f"{name} {ids[second]}" for name, ids in zip(rows.layout.names, rows.ids, strict=False))
-        earlier = rows.line_of(int(first))
-        rows.complain(int(second), f"{pair} is on line {earlier} already: keep one of the two rows")
-    kept: Ints = order[np.append(~same, True)]
+    again = np.logical_and(*(np.diff(column[order]) == 0 for column in (users, items)))
+    if refuse and again.any():
+        places = np.flatnonzero(again)
+        place = places[np.argmin(order[places + 1])]  # of the first row that comes again
+        refuse(int(order[place]), int(order[place + 1]))
+    kept: Ints = order[np.append(~again, True)] if again.any() else order
     return kept

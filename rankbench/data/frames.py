@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
 from rankbench.arrays.npz import Array
-from rankbench.core.contract import Floats, Int64s, Ints
+from rankbench.core.contract import Floats, Int64s
 from rankbench.core.errors import UserError, unknown
-from rankbench.data.building import Repeats, comparisons, numbered
+from rankbench.data.building import Repeats, comparisons, of_columns
 from rankbench.data.sources.headers import chosen_in, found_in, named, shown
 from rankbench.data.tables.fields import Ids, unreadable
 from rankbench.data.tables.times import as_times, kind_of, settled, unread, whole
@@ -101,34 +101,19 @@ def _unclear(header: list[str], roles: tuple[str, ...]) -> UserError:
 
 
 def _ratings(parts: "Mapping[str, pandas.Series[Any]]", times: Int64s | None, repeats: Repeats) -> Ratings:
-    values = _values(parts["rating"])
-    (user_ids, users), (item_ids, items) = (numbered(_ids(parts[role], role)) for role in ("user", "item"))
-    kept = _kept(parts, users.astype(np.int64) * len(item_ids) + items, repeats)
-    sizes = len(user_ids), len(item_ids)
-    view = Ratings.from_triples(
-        users[kept], items[kept], values[kept], *sizes, times=None if times is None else times[kept]
-    )
-    return replace(view, user_ids=user_ids, item_ids=item_ids)
+    def refuse(first: int, second: int) -> NoReturn:
+        pair = ", ".join(f"{role} {parts[role].iloc[[second]].tolist()[0]!r}" for role in ("user", "item"))
+        problem = f"row {second}: {pair} is in an earlier row too"
+        raise UserError(problem, remedy='pass repeats="last" to keep the last one')
+
+    values, users, items = _values(parts["rating"]), _ids(parts["user"], "user"), _ids(parts["item"], "item")
+    return of_columns(users, items, values, times, refuse if repeats == "error" else None)
 
 
 def _comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
     if better.dtype.kind != worse.dtype.kind:
         raise UserError("better and worse hold texts and numbers", remedy="give both columns the same type")
     return comparisons(users, better, worse)
-
-
-def _kept(parts: "Mapping[str, pandas.Series[Any]]", pairs: Int64s, repeats: Repeats) -> Ints | slice:
-    """The rows to keep if a user and an item come together twice; slice(None) keeps all."""
-    import pandas  # noqa: PLC0415
-
-    again = pandas.Series(pairs).duplicated(keep="first" if repeats == "error" else "last").to_numpy()
-    if not again.any():
-        return slice(None)
-    if repeats == "last":
-        return np.flatnonzero(~again)
-    row = int(np.argmax(again))
-    pair = ", ".join(f"{role} {parts[role].iloc[[row]].tolist()[0]!r}" for role in ("user", "item"))
-    raise UserError(f"row {row}: {pair} is in an earlier row too", remedy='pass repeats="last" to keep the last one')
 
 
 def _ids(column: "pandas.Series[Any]", role: str) -> Ids:

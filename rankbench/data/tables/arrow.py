@@ -67,6 +67,7 @@ def as_times(part: Any, kind: Kind) -> Int64s | None:
         return None
     dates = part if types.is_integer(part.type) else part.cast(timestamp("us"), safe=False)
     try:
-        return numbers_in(dates.cast(int64()))
+        found: Int64s = numbers_in(dates.cast(int64()))
     except ArrowInvalid:  # a number beyond 64 bits with a sign
         return None
+    return found
