@@ -9,6 +9,7 @@ from rankbench.core.errors import UserError
 from rankbench.core.streams import stream
 from rankbench.core.texts import error_text
 from rankbench.data.origins import Generated, Origin
+from rankbench.data.parsed import FromFiles
 from rankbench.data.views import View
 from rankbench.names import Named, Registry
 from rankbench.names.user_files import is_file, own_path
@@ -97,14 +98,16 @@ def load(name: str | Named, seed: int = 0, repetition: int = 0) -> View:
 
     Generated data is drawn anew for each repetition.
     """
-    named = DATASETS.resolve(name) if isinstance(name, str) else name
-    source: Source = named.record
+    written, source = (name, DATASETS.make(name)) if isinstance(name, str) else (name.written, name.record)
     try:
-        return source.view(generator(named, seed, repetition))
+        if isinstance(source, FromFiles):  # nothing is drawn by its name, for which its files would be hashed
+            return source.view()  # type: ignore[no-any-return]
+        named = DATASETS.resolve(name) if isinstance(name, str) else name
+        return source.view(generator(named, seed, repetition))  # type: ignore[no-any-return]
     except UserError:
         raise
     except Exception as error:  # a user's own data set may raise anything
-        problem = f"data set {named.written!r} cannot be read: {error_text(error)}"
+        problem = f"data set {written!r} cannot be read: {error_text(error)}"
         raise UserError(problem) from error
 
 

@@ -54,7 +54,7 @@ class FromFiles(Checked):
         """Where the data comes from, with the files that are parsed."""
         ...
 
-    def view(self, rng: np.random.Generator) -> Any:
+    def view(self, rng: np.random.Generator | None = None) -> Any:
         """All rows of the files, ratings or comparisons; nothing is drawn."""
         return parsed(self, self.version, self._files(), self._parse)
 

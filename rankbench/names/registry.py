@@ -120,19 +120,25 @@ class Registry:
         return all(getattr(self.find(name), need, None) is not None for need in self.needs)
 
     def make(self, text: str) -> Any:
-        """The record that `name[key=value,...]` describes."""
-        return self.resolve(text).record
+        """The record that `name[key=value,...]` describes; files that it reads are not looked at."""
+        spec, record, _ = self._described(text, {})
+        _frozen(settings_of(record), spec.name)
+        return record
 
     def resolve(self, text: str, more: Mapping[str, Any] | None = None) -> Named:
         """The `Named` of a text `name[key=value,...]`, with additional settings from `more`."""
+        return _named(text, *self._described(text, more or {}))
+
+    def _described(self, text: str, more: Mapping[str, Any]) -> tuple[Spec, Any, str]:
+        """What a text says, the record that it describes, and where its class is."""
         spec = parse(text)
         home = self._home(spec.name)
         cls = class_at(home, self.kind)
         settings = self._with_argument(spec, cls) if _has_argument(spec.name) else spec.settings
-        record = build(cls, {**settings, **(more or {})}, spec.name)
+        record = build(cls, {**settings, **more}, spec.name)
         if absent := [need for need in self.needs if getattr(record, need, None) is None]:
             raise UserError(f"{self.kind} {text!r} has no {', '.join(absent)}: every {self.kind} needs one")
-        return _named(text, spec, record, home)
+        return spec, record, home
 
     def _home(self, name: str) -> str:
         """The location of a name's class, `module:Class` or `/path/to/file.py:Class`."""
