@@ -29,6 +29,7 @@ LIBRARIES = (
     "ranx",
     "scikit-learn",
     "numpy",
+    "pandas",
     "scipy",
 )
 
