@@ -14,6 +14,7 @@ from rankbench.core.errors import UserError
 from rankbench.data.features import Features
 from rankbench.data.tables import Rows
 from rankbench.data.tables.fields import Ids
+from rankbench.data.tables.texts import Coded, Column, joined
 from rankbench.data.views import Comparisons, Ratings
 
 Repeats = Literal["error", "last"]
@@ -32,18 +33,17 @@ class Counts:
         return f"{self.users:,} users, {self.items:,} items, {self.ratings:,} ratings"
 
 
-def numbered(ids: Ids) -> tuple[Ids, Ints]:
+def numbered(ids: Column) -> tuple[Ids, Ints]:
     """The distinct ids, ascending, and the number of each row's id among them."""
+    if isinstance(ids, Coded):
+        return ids.texts, ids.codes
     if ids.dtype.kind in "iu" and len(ids) and ids.min() >= 0 and ids.max() < _WIDE:
         there = np.zeros(int(ids.max()) + 1, bool)
         there[ids] = True
         numbers = np.cumsum(there, dtype=np.int32) - 1
         return np.flatnonzero(there), numbers[ids]
     if ids.dtype.kind == "U":
-        import pandas  # noqa: PLC0415  hashing text is many times faster than sorting it
-
-        codes, distinct = pandas.factorize(ids, sort=True)
-        return np.asarray(distinct, dtype=ids.dtype), codes.astype(np.int32)
+        return numbered(Coded.of(ids))
     distinct, codes = np.unique(ids, return_inverse=True)
     return distinct, codes.astype(np.int32)
 
@@ -71,8 +71,8 @@ def ratings(
 
 
 def of_columns(
-    users: Ids,
-    items: Ids,
+    users: Column,
+    items: Column,
     values: Floats,
     times: Int64s | None,
     refuse: Callable[[int, int], NoReturn] | None,
@@ -106,10 +106,10 @@ def of_columns(
     )
 
 
-def comparisons(users: Ids, better: Ids, worse: Ids) -> Comparisons:
+def comparisons(users: Column, better: Column, worse: Column) -> Comparisons:
     """The view of (user, better, worse) ids; users and items are numbered in the order of their ids."""
     user_ids, numbers = numbered(users)
-    item_ids, items = numbered(np.concatenate([better, worse]))
+    item_ids, items = numbered(joined([better, worse]))
     one, other = np.split(items, 2)
     sizes = len(user_ids), len(item_ids)
     return Comparisons.from_triples(numbers, one, other, *sizes, user_ids=user_ids, item_ids=item_ids)

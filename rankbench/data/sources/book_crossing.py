@@ -13,8 +13,8 @@ from rankbench.data.origins import Download
 from rankbench.data.parsed import FromFiles
 from rankbench.data.publications import Publication
 from rankbench.data.tables import Rows, read
-from rankbench.data.tables.fields import Ids
 from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.texts import Coded
 from rankbench.data.views import Ratings
 
 _DUMP = "http://www2.informatik.uni-freiburg.de/~cziegler/BX/BX-CSV-Dump.zip"
@@ -131,10 +131,10 @@ def _explicit(rows: Rows, published: tuple[int, int]) -> Rows:
     return replace(kept_rows, ids=(_numbers(kept_rows, users), books))
 
 
-def _numbers(rows: Rows, column: Ids) -> Ints:
+def _numbers(rows: Rows, column: Coded) -> Ints:
     """A column of text as numbers."""
-    wrong = ~np.char.isdecimal(column) | (np.char.str_len(column) > 18)
+    wrong = ~np.char.isdecimal(column.texts) | (np.char.str_len(column.texts) > 18)
     if wrong.any():
-        row = int(np.argmax(wrong))
+        row = int(np.argmax(wrong[column.codes]))
         rows.complain(row, f"user {str(column[row])!r} is no whole number of 64 bits")
-    return column.astype(np.int64)
+    return column.texts.astype(np.int64)[column.codes]

@@ -19,6 +19,7 @@ from rankbench.data.sources.own_files import (
 )
 from rankbench.data.tables import Rows
 from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.texts import equal
 from rankbench.data.views import Comparisons
 
 _LAYOUT = Layout(names=("user", "better", "worse"), valued=False)
@@ -63,7 +64,7 @@ class OwnPairs(OwnSource):
         """The view of the rows; an item compared with itself is an error that names the line."""
         rows = self.rows()
         _, better, worse = rows.ids
-        if (same := better == worse).any():
+        if (same := equal(better, worse)).any():
             row = int(np.argmax(same))
             rows.complain(row, f"item {better[row]} is compared with itself: take the row out")
         return comparisons(*rows.ids)

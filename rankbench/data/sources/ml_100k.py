@@ -66,7 +66,8 @@ def _fold_numbers(rows: Rows, tests: list[Rows]) -> Ints:
 def _keys(rows: Rows) -> Ints:
     """One number per (user, item)."""
     users, items = rows.ids
-    return users * 10_000 + items
+    keys: Ints = users * 10_000 + items
+    return keys
 
 
 def _movies(files: Files) -> Iterator[Movie]:

@@ -207,7 +207,7 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
     if ids == "integer" or not rows.padded:
         return rows
     texts = read(file, as_text)
-    return texts if any(is_padded(column) for column in texts.ids) else rows
+    return texts if any(is_padded(column.texts) for column in texts.ids) else rows
 
 
 def _may_be_rounded(ids: Ids) -> bool:
@@ -221,12 +221,15 @@ def _may_be_rounded(ids: Ids) -> bool:
 def _with_integers(rows: Rows, ids: IdKind) -> Rows:
     """The rows with integers as ids, if all of them are, and with `ids=auto` none has leading zeros."""
     try:
-        integers = tuple(column.astype(np.int64) for column in rows.ids)
+        integers = [column.texts.astype(np.int64) for column in rows.ids]
     except (ValueError, OverflowError):
         return rows
-    if ids == "auto" and any((one.astype(np.str_) != text).any() for one, text in zip(integers, rows.ids, strict=True)):
+    if ids == "auto" and any(
+        (one.astype(np.str_) != column.texts).any() for one, column in zip(integers, rows.ids, strict=True)
+    ):
         return rows
-    return replace(rows, ids=integers, layout=replace(rows.layout, text_ids=False))
+    found = tuple(one[column.codes] for one, column in zip(integers, rows.ids, strict=True))
+    return replace(rows, ids=found, layout=replace(rows.layout, text_ids=False))
 
 
 def item_features(path: Path, item_ids: Ids) -> Block:

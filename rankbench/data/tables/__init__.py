@@ -13,9 +13,10 @@ from rankbench.core.contract import Flags, Floats, Int64s, Ints
 from rankbench.core.errors import UserError
 from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING, counted, has_decimal_comma
-from rankbench.data.tables.fields import Ids, unreadable
+from rankbench.data.tables.fields import unreadable
 from rankbench.data.tables.layout import Layout, out_of_range
 from rankbench.data.tables.parsing import NoRows, parsed
+from rankbench.data.tables.texts import Column, joined
 from rankbench.data.tables.watched import Seen
 
 _BLOCK = 1 << 15  # values that are checked together
@@ -34,7 +35,7 @@ class Rows:
 
     file: File
     layout: Layout
-    ids: tuple[Ids, ...]
+    ids: tuple[Column, ...]
     values: Floats | None
     numbers: Ints | None = None  # the row numbers in the file, if some rows were left out
     padded: bool = False  # a number of the file, perhaps an id, may have leading zeros
@@ -55,7 +56,7 @@ class Rows:
     def followed_by(self, later: "Rows") -> tuple["Rows", Ints]:
         """The rows of two files as one, and the fold of each: 0 in the first file, 1 in the second."""
         assert self.values is not None and later.values is not None
-        ids = tuple(np.concatenate(columns) for columns in zip(self.ids, later.ids, strict=True))
+        ids = tuple(joined(columns) for columns in zip(self.ids, later.ids, strict=True))
         folds = np.repeat(np.array([0, 1], np.int8), [len(self.values), len(later.values)])
         return Rows(later.file, later.layout, ids, np.concatenate([self.values, later.values])), folds
 
@@ -102,7 +103,7 @@ def _read(file: File, layout: Layout) -> Rows:
             raise UserError(f"{file} holds no rows") from None
         raise Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
     ids = tuple(columns[: len(layout.of_ids)])
-    whole = np.logical_and.reduce([column != "" for column in ids]) if layout.text_ids else np.True_
+    whole = np.logical_and.reduce([column.is_filled for column in ids]) if layout.text_ids else np.True_
     if not layout.drop_missing and not whole.all():
         _diagnose(file, layout)
     values = columns[len(layout.fields) - 1] if layout.valued else None

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -16,10 +16,11 @@ import numpy as np
 from rankbench.core.system import usable_cores
 from rankbench.data.files import File
 from rankbench.data.tables.cells import MISSING
-from rankbench.data.tables.fields import LONGEST_ID, Ids
+from rankbench.data.tables.fields import LONGEST_ID
 from rankbench.data.tables.layout import Layout, letter_of
 from rankbench.data.tables.pieces import MOST, Whole, pieces_of
 from rankbench.data.tables.plain import plain
+from rankbench.data.tables.texts import Coded, Column, joined
 from rankbench.data.tables.times import as_times, settled
 from rankbench.data.tables.watched import Seen, Watched
 
@@ -28,7 +29,7 @@ _BUFFER = 1 << 20  # bytes
 _PIECE = 1 << 23  # bytes that a thread parses at a time: of larger ones most is new memory, which takes longer
 _BOM = b"\xef\xbb\xbf"  # which pandas leaves out at the start of what it reads
 
-Part = tuple[list[Ids], Seen]
+Part = tuple[list[Column], Seen]
 
 
 class NoRows(ValueError):
@@ -83,7 +84,7 @@ def _part(stream: IO[bytes], layout: Layout) -> Part:
 
     watched = Watched(stream, layout)
     try:
-        return [_joined(pieces) for pieces in zip(*_frames(watched, layout), strict=True)], watched.seen
+        return [joined(pieces) for pieces in zip(*_frames(watched, layout), strict=True)], watched.seen
     except pandas.errors.EmptyDataError:
         return [], watched.seen
 
@@ -95,19 +96,14 @@ def _together(parts: list[Part]) -> Part:
     if not by_column:
         raise NoRows
     parts.clear()  # each column's pieces go as soon as they are one
-    return [_joined(by_column.pop(0)) for _ in range(len(by_column))], seen
+    return [joined(by_column.pop(0)) for _ in range(len(by_column))], seen
 
 
-def _joined(pieces: Sequence[Ids]) -> Ids:
-    """The pieces of a column as one array."""
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
-def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
+def _frames(watched: Watched, layout: Layout) -> Iterator[list[Column]]:
     """The columns, chunk by chunk; an error if pandas may have misread a field."""
     import pandas  # noqa: PLC0415
 
-    kinds: dict[int, type] = {index: (str if layout.text_ids else np.int64) for index in layout.of_ids}
+    kinds: dict[int, type] = {index: (object if layout.text_ids else np.int64) for index in layout.of_ids}
     if layout.valued:
         kinds[layout.fields[-1]] = np.float64
     if layout.time is not None:
@@ -137,13 +133,13 @@ def _frames(watched: Watched, layout: Layout) -> Iterator[list[Ids]]:
         for frame in frames:
             if watched.long_lines and any(frame[index].map(len).max() > LONGEST_ID for index in layout.of_ids):
                 raise ValueError("an id is too long")  # a column of fixed width would take very much memory
-            columns = [frame[index].to_numpy() for index in chosen]
-            if not layout.text_ids and any(column.dtype.kind != "i" for column in columns[: len(layout.of_ids)]):
+            if not layout.text_ids and any(frame[index].dtype.kind != "i" for index in layout.of_ids):
                 raise ValueError("an id is too large")  # pragma: no cover: only pandas before 3.1 does not notice it
             yield [
-                as_times(column, layout.times) if index == layout.time and layout.times != "digits"
-                else _as_text(column) if kinds[index] is str else column
-                for index, column in zip(chosen, columns, strict=True)
+                Coded.of(frame[index].to_numpy()) if kinds[index] is object
+                else as_times(frame[index].to_numpy(), layout.times) if kinds[index] is str
+                else frame[index].to_numpy()
+                for index in chosen
             ]  # fmt: skip
 
 
@@ -156,8 +152,3 @@ def _is_old(version: str) -> bool:
     """Whether a version of pandas is older than 3.1, which needs additional checks."""
     major, minor = version.split(".")[:2]
     return (int(major), int(minor)) < (3, 1)
-
-
-def _as_text(column: Ids) -> Ids:
-    """A column as fixed-width text, which can be stored without pickle."""
-    return np.asarray(column, dtype=np.str_)
