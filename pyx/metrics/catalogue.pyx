@@ -16,7 +16,7 @@ from rankbench.kernels.metrics.requests cimport RequestView, Requests, request_a
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
 from rankbench.kernels.shared.counting cimport Sides, sides_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.ranked cimport Item, Tie, end_of_tie, highest_truths, sort_items
+from rankbench.kernels.shared.ranked cimport Item, Tie, end_of_tie, highest_truths, known, sort_items
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows
 
 cdef enum:
@@ -142,7 +142,7 @@ cdef Places _prepare(User *user, Depth depth) noexcept nogil:
             held_out.truth, held_out.n, min(depth.highest, held_out.n), memory.highest, <double *> memory.scratch
         )
     for i in range(held_out.n):
-        memory.items[i] = Item(_known(user.scores[held_out.items[i]]), held_out.truth[i])
+        memory.items[i] = Item(known(user.scores[held_out.items[i]]), known(held_out.truth[i]))
     sort_items(memory.items, memory.scratch, held_out.n)
     user.n_ties = _mark(&memory, held_out.n)
     candidates = user.n_items - _leave_out(user)
@@ -151,11 +151,6 @@ cdef Places _prepare(User *user, Depth depth) noexcept nogil:
     return Places(
         True, candidates, held_out.n, held_out.truth, memory.highest, memory.items, memory.ties, user.n_ties
     )
-
-
-cdef inline double _known(double score) noexcept nogil:
-    """The score, the least of all for NaN."""
-    return score if score == score else -INFINITY
 
 
 cdef Py_ssize_t _mark(Memory *memory, Py_ssize_t n) noexcept nogil:
@@ -200,7 +195,7 @@ cdef Py_ssize_t _leave_out(User *user) noexcept nogil:
         while place < held_out.n and held_out.items[place] < user.seen.items[i]:
             place += 1
         if place == held_out.n or held_out.items[place] != user.seen.items[i]:
-            _note(user, 0, _known(user.scores[user.seen.items[i]]), -1)
+            _note(user, 0, known(user.scores[user.seen.items[i]]), -1)
             count += 1
     return count
 
@@ -245,7 +240,7 @@ cdef inline void _search_all(const User *user, Py_ssize_t lowest, const double *
     cdef Py_ssize_t i
     cdef double score
     for i in range(n):
-        score = _known(scores[i])
+        score = known(scores[i])
         if score >= user.memory.marks[lowest]:
             _note(user, lowest, score, 1)
 

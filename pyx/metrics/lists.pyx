@@ -15,6 +15,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.ranked cimport known
 from rankbench.kernels.shared.rows cimport Pattern, PatternView
 
 cdef struct Walk:
@@ -126,11 +127,6 @@ cdef inline Py_ssize_t _next_left_out(Walk *walk, Py_ssize_t n_items) noexcept n
     return n_items
 
 
-cdef inline double _known(double score) noexcept nogil:
-    """The score, the least of all for NaN."""
-    return score if score == score else -INFINITY
-
-
 cdef End _end(const double *scores, Py_ssize_t n_items, Walk walk, double *heap, Py_ssize_t k) noexcept nogil:
     """Where one user's list ends.
 
@@ -144,7 +140,7 @@ cdef End _end(const double *scores, Py_ssize_t n_items, Walk walk, double *heap,
     while first < n_items:
         stop = _next_left_out(&walk, n_items)
         for i in range(first, stop):
-            score = _known(scores[i])
+            score = known(scores[i])
             if size < k:
                 heap[size] = score
                 size += 1
@@ -197,7 +193,7 @@ cdef void _members(
     while first < n_items:
         stop = _next_left_out(&walk, n_items)
         for i in range(first, stop):
-            if count < room and _known(scores[i]) >= lowest:
+            if count < room and known(scores[i]) >= lowest:
                 items[count] = <int32_t> i
                 count += 1
         first = stop + 1

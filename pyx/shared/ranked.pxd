@@ -29,7 +29,13 @@ ctypedef fused Sortable:
     double
 
 # The sort below has no branch that depends on the numbers sorted: of random ones a processor would mispredict every
-# second. Each of up to RUN numbers goes to the place that the count of those before it gives.
+# second. Each of up to RUN numbers goes to the place that the count of those before it gives. None may be NaN: it would
+# leave places empty.
+
+
+cdef inline double known(double number) noexcept nogil:
+    """The number, the least of all for NaN."""
+    return number if number == number else -INFINITY
 
 
 cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
@@ -190,5 +196,5 @@ cdef inline void highest_truths(
         if filled == places:
             return
     for i in range(n):
-        highest[i] = truth[i]
+        highest[i] = known(truth[i])
     sort_falling(highest, scratch, n)

@@ -238,6 +238,28 @@ def test_the_catalogue_takes_metrics_of_places_and_refuses_all_others(code):
             on_catalogue(asked(code))
 
 
+@pytest.mark.parametrize("code", sorted(OF_PLACES), ids=lambda code: code.name)
+def test_a_truth_that_is_not_a_number_is_the_lowest_of_all(code):
+    """No view holds one. A sort would leave places empty, and what stood there before led beyond the discounts."""
+    rng = np.random.default_rng(0)
+    n, found = 40, []
+    scores, truth = rng.integers(0, 3, (1, n)).astype(float), rng.integers(0, 9, n).astype(float)
+    missing, items = rng.permutation(n) < 20, np.arange(n, dtype=np.int32)
+    for lowest in (np.nan, -np.inf):
+        out = np.full((1, 1), np.nan)
+        catalogue.per_user(
+            scores=scores,
+            users=np.zeros(1, np.int32),
+            held_out=SparseRows(indptr=np.array([0, n]), columns=items, values=np.where(missing, lowest, truth)),
+            seen=Pattern(indptr=np.array([0, 0]), columns=np.zeros(0, np.int32)),
+            requests=asked(code, discounts=n, threshold=2.0),
+            out=out,
+            threads=1,
+        )
+        found.append(out[0, 0])
+    np.testing.assert_equal(*found)
+
+
 @pytest.mark.parametrize("code", [-1, 24, 25, 99])
 def test_an_unknown_metric_is_refused(code):
     with pytest.raises(ValueError, match=f"no metric has the code {code}"):

@@ -196,7 +196,7 @@ def read_own(file: File, layout: Layout, ids: IdKind) -> Rows:
     if ids == "text":
         return read(file, as_text)
     try:
-        rows = read(file, layout)
+        rows = read(file, layout, explain=ids == "integer")
     except UserError as error:
         if ids == "integer" and not (layout.drop_missing and isinstance(error, Unexplained)):
             raise

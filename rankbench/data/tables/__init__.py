@@ -72,17 +72,20 @@ class Rows:
 
 
 class Unexplained(UserError):
-    """A file cannot be read, but no id and no value of it is wrong."""
+    """A file cannot be read, but no id and no value of it is wrong, as far as that was asked."""
 
 
-def read(file: File, layout: Layout) -> Rows:
-    """The rows of a file, with every field checked; without times if one is missing or cannot be read."""
+def read(file: File, layout: Layout, explain: bool = True) -> Rows:
+    """The rows of a file, with every field checked; without times if one is missing or cannot be read.
+
+    To `explain` why a file cannot be read all of its lines are looked at one by one.
+    """
     if layout.time is not None and _has_field(file, layout, layout.time):
         try:
-            return _read(file, layout)
+            return _read(file, layout, explain)
         except Unexplained:
             pass  # perhaps a time is wrong; if more is, the error is raised below
-    return _read(file, replace(layout, time=None))
+    return _read(file, replace(layout, time=None), explain)
 
 
 def _has_field(file: File, layout: Layout, field: int) -> bool:
@@ -90,7 +93,7 @@ def _has_field(file: File, layout: Layout, field: int) -> bool:
     return any(len(fields) > field for _, fields in islice(records_in(file, layout), 1))
 
 
-def _read(file: File, layout: Layout) -> Rows:
+def _read(file: File, layout: Layout, explain: bool) -> Rows:
     """The rows of a file, with every field checked, times too."""
     try:
         columns, seen = parsed(file, layout)
@@ -98,7 +101,8 @@ def _read(file: File, layout: Layout) -> Rows:
     except UserError:
         raise  # it names the line already
     except (ValueError, OverflowError) as error:  # pandas' error has no line number; `_diagnose` finds it
-        _diagnose(file, layout)
+        if explain:
+            _diagnose(file, layout)
         if isinstance(error, NoRows):
             raise UserError(f"{file} holds no rows") from None
         raise Unexplained(f"{file} cannot be read: {' '.join(str(error).split())}") from error
