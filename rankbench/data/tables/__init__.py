@@ -16,6 +16,7 @@ from rankbench.data.tables.cells import MISSING, counted, has_decimal_comma
 from rankbench.data.tables.fields import unreadable
 from rankbench.data.tables.layout import Layout, out_of_range
 from rankbench.data.tables.parsing import NoRows, parsed
+from rankbench.data.tables.plain import plain_start
 from rankbench.data.tables.texts import Column, joined
 from rankbench.data.tables.watched import Seen
 
@@ -134,11 +135,13 @@ def _check_all(file: File, layout: Layout, seen: Seen, rows: int) -> None:
                 )
 
 
-def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator[tuple[int, str]]:
+def lines(
+    file: File, encoding: str = "utf-8", strict: bool = False, start: tuple[int, int] = (0, 0)
+) -> Iterator[tuple[int, str]]:
     """The lines of a file as (number, text), without line ends and blank lines; a control character is an error if
-    `strict`.
+    `strict`. So many bytes and lines at the `start` are left out.
     """
-    for number, line in _raw_lines(file):
+    for number, line in _raw_lines(file, start):
         try:
             text = line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -152,14 +155,17 @@ def lines(file: File, encoding: str = "utf-8", strict: bool = False) -> Iterator
             yield number, text
 
 
-def _raw_lines(file: File) -> Iterator[tuple[int, bytes]]:
+def _raw_lines(file: File, start: tuple[int, int]) -> Iterator[tuple[int, bytes]]:
     """The lines of a file that are not blank, with their numbers and their ends; read piece by piece.
 
     A line ends as on Unix, Windows or old Macs. The last line of a piece is kept for the next one, which may go on
     with it or with its end.
     """
-    rest, number = b"", 1
+    (left, passed), rest = start, b""
+    number = passed + 1
     with file.open() as stream:
+        while left and (piece := stream.read(min(left, _PIECE))):
+            left -= len(piece)
         while piece := stream.read(_PIECE):
             text = rest + piece
             before = len(text) - (2 if text.endswith(b"\r\n") else 1)  # of the end of the last line, if it has one
@@ -204,17 +210,27 @@ def records(
 ) -> Iterator[tuple[int, list[str]]]:
     """The records of a file as (number of the first line, fields); too few fields are an error."""
     below = (line for line in lines(file, encoding) if line[0] > header)
+    return _split(file, below, separator, least, quoted, escape)
+
+
+def records_in(
+    file: File, layout: Layout, least: int = 0, start: tuple[int, int] = (0, 0)
+) -> Iterator[tuple[int, list[str]]]:
+    """The records of a file with this layout, without its header and so many bytes and lines at the start."""
+    below = (line for line in lines(file, layout.encoding, start=start) if line[0] > layout.header)
+    return _split(file, below, layout.separator, least, layout.quoted, layout.escape)
+
+
+def _split(
+    file: File, below: Iterator[tuple[int, str]], separator: str, least: int, quoted: bool, escape: str | None
+) -> Iterator[tuple[int, list[str]]]:
+    """The records of lines; too few fields are an error."""
     split = ((number, text.split(separator)) for number, text in below)
     for number, fields in _unquoted(file, below, separator, escape) if quoted else split:
         if len(fields) < least:
             text = separator.join(fields)
             raise UserError(f"{file}, line {number}: {len(fields)} fields where {least} are needed: {text[:60]!r}")
         yield number, fields
-
-
-def records_in(file: File, layout: Layout, least: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """The records of a file with this layout, without its header."""
-    return records(file, layout.separator, least, layout.encoding, layout.header, layout.quoted, layout.escape)
 
 
 def _unquoted(
@@ -285,7 +301,8 @@ def _on_scale(values: Floats, layout: Layout) -> Flags:
 
 def _diagnose(file: File, layout: Layout) -> None:
     """Raise an error about the first wrong line, if there is one."""
-    for number, fields in records_in(file, layout, max(layout.fields) + 1):
+    start = plain_start(file, layout)
+    for number, fields in records_in(file, layout, max(layout.fields) + 1, start):
         for name, index in zip(layout.names, layout.fields, strict=True):
             is_value, text = layout.valued and index == layout.fields[-1], fields[index]
             if layout.drop_missing and (text in MISSING if is_value else not text):
@@ -300,5 +317,5 @@ def _diagnose(file: File, layout: Layout) -> None:
                 raise UserError(f"{file}, line {number}: {name} {text[:60]!r} {reason}{also}", remedy=remedy)
             if is_value and np.isinf(float(plain)):
                 raise UserError(f"{file}, line {number}: {out_of_range(float(plain), layout)}")
-    for _ in lines(file, layout.encoding, strict=layout.strict):
+    for _ in lines(file, layout.encoding, layout.strict, start):
         pass  # it raises the error about a control character

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from queue import SimpleQueue
 from typing import IO, NamedTuple
 
@@ -46,6 +47,23 @@ def plain(file: File, layout: Layout) -> tuple[list[Ids], Seen] | None:
     with file.open() as stream, suppress(_NotPlain, Whole):
         return _read(stream, layout, fields, 0 if file.is_packed else file.path.stat().st_size)
     return None
+
+
+def plain_start(file: File, layout: Layout) -> tuple[int, int]:
+    """How many bytes and lines at the start of a file are its header and plain rows, in which nothing can be wrong."""
+    size = lines = 0
+    fields = _fields(replace(layout, text_ids=False))  # a whole number is a text, too
+    if fields is None:
+        return 0, 0
+    with file.open() as stream, suppress(_NotPlain, Whole):
+        for piece in map(bytes, pieces_of(stream, _PIECE, repeat(bytearray(2 * _PIECE)))):
+            rows = piece if size else piece[len(_header(piece, layout)) :]
+            if not rows.endswith(b"\n"):
+                break
+            table = _Table(layout, fields, piece.count(b"\n"))
+            table.fill(memoryview(rows), *table.take(table.left))
+            size, lines = size + len(piece), lines + piece.count(b"\n")
+    return size, lines
 
 
 def _fields(layout: Layout) -> Int8s | None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankbench.core.errors import UserError
 from rankbench.data.files import File
 from rankbench.data.tables import parsing, plain, read
 from rankbench.data.tables.layout import Layout
@@ -220,6 +221,37 @@ def test_a_plain_file_is_read_without_pandas_which_is_slow_to_import(write):
     code = f"import rankbench, sys; rankbench.load('csv:{write(HEAD + ROWS).path}[repeats=last]'); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "pandas" not in modules and "rankbench.kernels.data.plain_rows" in modules
+
+
+LATE = {
+    "an id that is none": ("1,x,3,4\n", "line 63: item 'x' is no whole number"),
+    "a rating that is none": ("1,2,,4\n", "line 63: rating '' is no number"),
+    "too few fields": ("1,2\n", "line 63: 2 fields where 3 are needed"),
+    "a byte that is not UTF-8": (b"1,\xe9,3,4\n", "line 63: not utf-8"),
+    "a control character": ("1,2,3,\x01\n", "line 63: control character"),
+    "an infinite rating": ("1,2,inf,4\n", "line 63: rating inf is out of range"),
+}
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+@pytest.mark.parametrize(("mistake", "message"), LATE.values(), ids=LATE)
+def test_a_late_mistake_is_looked_for_behind_what_is_plain(write, monkeypatch, mistake, message, name, blank):
+    monkeypatch.setattr(plain, "_PIECE", 64)
+    content = (HEAD + blank + ROWS).encode() + (mistake if isinstance(mistake, bytes) else mistake.encode()) * 2
+    file = write(gzip.compress(content) if name.endswith("gz") else content, name)
+    layout = Layout(strict=True, header=1 + bool(blank), width=4)
+    message = message.replace("63", str(62 + bool(blank)))
+    size, lines = plain.plain_start(file, layout)
+    assert 50 < lines <= 60 + layout.header and content[:size].count(b"\n") == lines
+    with pytest.raises(UserError, match=message):
+        read(file, layout)
+
+
+@pytest.mark.parametrize("layout", [CSV, Layout(escape="\\")])
+def test_nothing_is_plain_at_the_start_of_a_file_that_begins_otherwise(write, layout):
+    assert plain.plain_start(write("x,1,2,3\n" + ROWS), layout) == (0, 0)
+    assert plain.plain_start(write(""), layout) == plain.plain_start(write("1,2,3"), layout) == (0, 0)
 
 
 def kernel(text, **others):
