@@ -82,9 +82,9 @@ def _read(stream: IO[bytes], layout: Layout, fields: Int8s, size: int) -> tuple[
     """The columns of a file of so many bytes, or of 0 if it is packed."""
     threads = min(usable_cores(), MOST)
     rooms: SimpleQueue[bytearray] = SimpleQueue()
-    for _ in range(threads + 2):  # one more waits, and one is being read
-        rooms.put(bytearray(2 * _PIECE))
-    pieces = pieces_of(stream, _PIECE, iter(rooms.get, None))
+    of_piece = min(_PIECE, size) if size else _PIECE
+    made = (bytearray(2 * of_piece) for _ in range(threads + 2))  # one more waits, and one is being read
+    pieces = pieces_of(stream, of_piece, chain(made, iter(rooms.get, None)))
     first = next(pieces, memoryview(b""))
     head = _header(bytes(first), layout)
     rows = first[len(head) :]
