@@ -23,7 +23,8 @@ WIDTH = 120
 ARRAYS = {"double": "Floats", "float": "Float32s", "int64_t": "Int64s", "int32_t": "Int32s", "int8_t": "Int8s"}
 SCALARS = dict.fromkeys(("double", "float"), "float") | {"bint": "bool"}
 SCALARS |= dict.fromkeys(("int", "Py_ssize_t", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"), "int")
-OBJECTS = {"rng": "np.random.Generator", "numbers": "list[Int64s]"}  # parameters without a type, by their names
+OBJECTS = {"rng": "np.random.Generator"}  # parameters without a type, by their names
+OBJECTS |= dict.fromkeys(("numbers", "text_places"), "list[Int64s]")
 FROM_CONTRACT = ("Flags", "Float32s", "Floats", "Int8s", "Int32s", "Int64s", "Records")
 
 

@@ -273,7 +273,13 @@ def plain_tables(ratings: Ratings, rng: np.random.Generator) -> None:
         for rows in (room, room + 9):
             whole = [np.empty(rows, np.int64) for _ in range(2)]
             plain_rows.read(
-                text=changed, fields=fields, separator=b",", point=b".", numbers=whole, values=np.empty(rows)
+                text=changed,
+                fields=fields,
+                separator=b",",
+                point=b".",
+                numbers=whole,
+                values=np.empty(rows),
+                text_places=[np.empty(rows, np.int64)] * (letter % 2),
             )
 
 

@@ -1,12 +1,11 @@
-"""Reading the rows of a text file whose fields are plain numbers, as programs write them, by a kernel in threads."""
+"""Reading the rows of a file of plain numbers and texts, as programs write them, by a kernel in threads."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import accumulate, chain, pairwise, repeat
 from queue import SimpleQueue
 from typing import IO, NamedTuple
 
@@ -19,8 +18,9 @@ from rankbench.data.files import File
 from rankbench.data.tables.fields import Ids
 from rankbench.data.tables.layout import Layout
 from rankbench.data.tables.pieces import MOST, Whole, pieces_of
+from rankbench.data.tables.texts import Coded, Column, united
 from rankbench.data.tables.watched import Seen, has_controls
-from rankbench.kernels.data.plain_rows import Field, read
+from rankbench.kernels.data.plain_rows import LENGTH, Field, read
 
 _PIECE = 1 << 22  # bytes that a thread reads at a time: with their numbers they fit into a cache
 _SLACK = 1.05  # times the rows that are expected from the length of the first ones
@@ -37,9 +37,10 @@ class _Filled(NamedTuple):
     lines: int
     rows: int
     width: int  # fields of each row
+    texts: list[Ids]  # of each column of texts the distinct ones, as they come
 
 
-def plain(file: File, layout: Layout) -> tuple[list[Ids], Seen] | None:
+def plain(file: File, layout: Layout) -> tuple[list[Column], Seen] | None:
     """The columns of a file, and what else it holds; None if it holds no rows, or anything that is not plain."""
     fields = _fields(layout)
     if fields is None:
@@ -52,7 +53,7 @@ def plain(file: File, layout: Layout) -> tuple[list[Ids], Seen] | None:
 def plain_start(file: File, layout: Layout) -> tuple[int, int]:
     """How many bytes and lines at the start of a file are its header and plain rows, in which nothing can be wrong."""
     size = lines = 0
-    fields = _fields(replace(layout, text_ids=False))  # a whole number is a text, too
+    fields = _fields(layout)
     if fields is None:
         return 0, 0
     with file.open() as stream, suppress(_NotPlain, Whole):
@@ -73,12 +74,12 @@ def _fields(layout: Layout) -> Int8s | None:
     if layout.valued:
         kinds[layout.fields[-1]] = Field.VALUE
     several = len(kinds) < len(whole) + layout.valued  # of one field
-    if several or layout.text_ids or layout.escape or layout.times != "digits":
+    if several or layout.escape or layout.times != "digits":
         return None
     return np.array([kinds.get(field, Field.UNUSED) for field in range(max(kinds) + 1)], np.int8)
 
 
-def _read(stream: IO[bytes], layout: Layout, fields: Int8s, size: int) -> tuple[list[Ids], Seen]:
+def _read(stream: IO[bytes], layout: Layout, fields: Int8s, size: int) -> tuple[list[Column], Seen]:
     """The columns of a file of so many bytes, or of 0 if it is packed."""
     threads = min(usable_cores(), MOST)
     rooms: SimpleQueue[bytearray] = SimpleQueue()
@@ -98,7 +99,7 @@ def _read(stream: IO[bytes], layout: Layout, fields: Int8s, size: int) -> tuple[
         raise _NotPlain
     total = sum(piece.rows for piece in filled)
     separators = head.count(layout.separator.encode()) + total * (widths.pop() - 1)
-    return table.columns(total), Seen(quotes=b'"' in head, separators=separators)
+    return table.columns(filled), Seen(quotes=b'"' in head, separators=separators)
 
 
 def _header(text: bytes, layout: Layout) -> bytes:
@@ -150,23 +151,40 @@ class _Table:
 
     def fill(self, piece: memoryview, numbers: list[Int64s], values: Floats) -> _Filled:
         """Read a piece into columns with a place for each of its lines."""
-        rows, width = read(
+        places = [np.empty(len(values), np.int64) for _ in self.layout.of_ids] if self.layout.text_ids else []
+        rows, width, counts = read(
             text=np.frombuffer(piece, np.uint8),
             fields=self.fields,
             separator=self.layout.separator.encode(),
             point=self.layout.decimal.encode(),
             numbers=numbers,
             values=values,
+            text_places=places,
         )
         if not rows:
             raise _NotPlain
-        return _Filled(len(values), rows, width)
+        texts = [_texts(piece, own[:count]) for own, count in zip(places, counts, strict=True)]
+        return _Filled(len(values), rows, width, texts)
 
-    def columns(self, rows: int) -> list[Ids]:
-        """The first so many rows of the ids, of the values and of the times, as far as they are wanted."""
-        n_ids = len(self.layout.of_ids)
-        values = [self.values] if self.layout.valued else []
-        return [column[:rows] for column in (*self.numbers[:n_ids], *values, *self.numbers[n_ids:])]
+    def columns(self, filled: Sequence[_Filled]) -> list[Column]:
+        """The ids, the values and the times in the rows of these pieces, as far as they are wanted."""
+        ends = [0, *accumulate(piece.rows for piece in filled)]
+        whole, n_ids = [column[: ends[-1]] for column in self.numbers], len(self.layout.of_ids)
+        ids: list[Column] = whole[:n_ids]
+        if self.layout.text_ids:
+            parts = [slice(start, end) for start, end in pairwise(ends)]
+            ids = [
+                united([Coded(piece.texts[place], column[part]) for piece, part in zip(filled, parts, strict=True)])
+                for place, column in enumerate(whole[:n_ids])
+            ]
+        return [*ids, *([self.values[: ends[-1]]] if self.layout.valued else []), *whole[n_ids:]]
+
+
+def _texts(piece: memoryview, places: Int64s) -> Ids:
+    """The texts at these places of a piece, given with their lengths."""
+    starts, lengths = (places >> LENGTH).tolist(), (places & ((1 << LENGTH) - 1)).tolist()
+    text = str(piece, "ascii")
+    return np.array([text[start : start + length] for start, length in zip(starts, lengths, strict=True)], np.str_)
 
 
 def _filled(

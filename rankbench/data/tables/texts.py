@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -54,12 +53,22 @@ def joined(columns: Sequence[Column]) -> Column:
     """Columns of one kind, one behind the other."""
     if len(columns) == 1:
         return columns[0]
-    if not isinstance(columns[0], Coded):
-        return np.concatenate(columns)
-    every = Coded.of(np.concatenate([column.texts for column in columns]))
-    ends = pairwise(accumulate((len(column.texts) for column in columns), initial=0))
-    codes = [every.codes[start:end][column.codes] for column, (start, end) in zip(columns, ends, strict=True)]
-    return Coded(every.texts, np.concatenate(codes))
+    return united(columns) if isinstance(columns[0], Coded) else np.concatenate(columns)
+
+
+def united(columns: Sequence[Coded]) -> Coded:
+    """The same of texts, which need not be in order within a column."""
+    numbers: dict[str, int] = {}
+    own = [
+        np.array([numbers.setdefault(text, len(numbers)) for text in column.texts.tolist()], np.int32)
+        for column in columns
+    ]
+    texts = np.array(list(numbers), np.str_)
+    order = np.argsort(texts)
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    codes = [places[of_texts][column.codes] for of_texts, column in zip(own, columns, strict=True)]
+    return Coded(texts[order], np.concatenate(codes))
 
 
 def equal(one: Column, other: Column) -> Flags:

@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from rankbench.core.errors import UserError
 from rankbench.data.files import File
 from rankbench.data.tables import parsing, plain, read
 from rankbench.data.tables.layout import Layout
+from rankbench.data.tables.texts import Coded
 from rankbench.data.tables.watched import Seen
 from rankbench.kernels.data import plain_rows
 
 CSV = Layout()
 TIMED = Layout(time=3)
 OWN = Layout(strict=True, quoted=True, width=4, header=1, time=3)
+NAMED = Layout(text_ids=True)
 PAIRS = Layout(names=("user", "better", "worse"), valued=False)
 ROWS = "".join(f"{row % 7},{row * row % 11},{row % 5 - 2}.{row % 3}5,{row + 10**9}\n" for row in range(60))
 HEAD = "user,item,rating,time\n"
@@ -50,13 +53,19 @@ def by_pandas(file, layout):
     return parsing._parsed(file, layout)
 
 
+def in_bytes(column):
+    """The types and the bytes of a column."""
+    parts = [column.texts, column.codes] if isinstance(column, Coded) else [column]
+    return [(part.dtype, part.tobytes()) for part in parts]
+
+
 def assert_same(file, layout):
     """A plain file must be read as pandas reads it, in each bit, and what else it holds must be the same."""
     found, expected = plain.plain(file, layout), by_pandas(file, layout)
     assert found is not None
-    assert [column.dtype for column in found[0]] == [column.dtype for column in expected[0]]
-    assert [column.tobytes() for column in found[0]] == [column.tobytes() for column in expected[0]]
-    assert found[1] == expected[1] if layout.strict else expected[1] == Seen()
+    (columns, seen), (columns_of_pandas, seen_by_pandas) = found, expected
+    assert list(map(in_bytes, columns)) == list(map(in_bytes, columns_of_pandas))
+    assert seen == seen_by_pandas if layout.strict else seen_by_pandas == Seen()
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,12 @@ def assert_same(file, layout):
         (ROWS, Layout(fields=(1, 0, 2))),
         (ROWS, Layout(fields=(0, 3, 2), drop_missing=True)),
         (ROWS.replace("-", "").replace(".", ","), PAIRS),
+        (ROWS, NAMED),
+        (ROWS.replace("\n3,", "\na longer name,"), Layout(text_ids=True, time=3)),
+        (ROWS.replace(",", "::"), Layout(text_ids=True, separator="::", strict=True)),
+        ("007,x y,3\n7, x,3\nNA,#~,3\n" * 40, NAMED),
+        ("".join(f"{row * row % 9973},{row},3\n" for row in range(2000)), NAMED),
+        (f"1,{'a' * 999},3\n" * 2 + f"1,{'a' * 1000},3\n", NAMED),
         (ROWS.replace("\n", ",a title: #7\tx,,\n"), TIMED),
         (ROWS.replace(".", ",.,"), CSV),
         (f"{LARGEST},0,0,-5\n" * 9, CSV),
@@ -143,7 +158,10 @@ NOT_PLAIN = {
     "an open quote in the header": ('"a,b\n' + ROWS, Layout(header=1)),
     "a zero byte in the header": ("a\0b\n" + ROWS, Layout(header=1)),
     "a control character in the header": ("a\x85b\n" + ROWS, Layout(header=1)),
-    "names": (ROWS, Layout(text_ids=True)),
+    "a text beyond ASCII": (ROWS + "1,\xe9,3,4\n", NAMED),
+    "a text with a quote": (ROWS + '1,"a",3,4\n', NAMED),
+    "an empty text": (ROWS + "1,,3,4\n", NAMED),
+    "a text with a control character": (ROWS + "1,a\x7f,3,4\n", NAMED),
     "escapes": (ROWS, Layout(escape="\\")),
     "dates": (ROWS, Layout(time=3, times="dates")),
     "one column in two roles": (ROWS, Layout(fields=(0, 0, 2))),
@@ -160,12 +178,17 @@ def test_what_is_not_plain_is_left_to_pandas(write, monkeypatch, content, layout
 
 
 @pytest.mark.slow
-@given(st.text('019.,-\n\r"x ', max_size=200), st.integers(24, 90), st.booleans(), st.sampled_from([CSV, TIMED, PAIRS]))
+@given(
+    st.text('019.,-\n\r"x ', max_size=200),
+    st.integers(24, 90),
+    st.booleans(),
+    st.sampled_from([CSV, TIMED, PAIRS, NAMED]),
+)
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_read_as_pandas_reads_it_or_not_at_all(tmp_path_factory, text, size, strict, layout):
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(("1,0,1,9\n" * 9 + text + "\n").encode())
-    layout = Layout(strict=strict, names=layout.names, valued=layout.valued, time=layout.time)
+    layout = replace(layout, strict=strict)
     with pytest.MonkeyPatch.context() as own:
         own.setattr(plain, "_PIECE", size)
         if plain.plain(File(path), layout) is not None:
@@ -263,8 +286,9 @@ def kernel(text, **others):
         "point": b".",
         "numbers": [np.zeros(2, np.int64)],
         "values": np.zeros(2),
+        "text_places": [],
     }
-    return plain_rows.read(**right | others)
+    return plain_rows.read(**right | others)[:2]
 
 
 @pytest.mark.parametrize(
@@ -303,6 +327,8 @@ def test_of_a_separator_of_two_letters_both_must_stand_there():
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
+        ({"text_places": [np.zeros(2, np.int64)] * 2}, "columns of texts=2 is out of range"),
+        ({"text_places": [np.zeros(1, np.int64)]}, "places of texts: 1 where 2 are needed"),
         ({"text": b"1,2"}, "line end"),
         ({"text": b""}, "line end"),
         ({"fields": np.zeros(0, np.int8)}, "must be a field"),
