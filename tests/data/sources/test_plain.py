@@ -319,6 +319,12 @@ def test_a_row_does_not_begin_in_the_middle_of_a_line():
     assert kernel(b"5,3-2,4\n", fields=fields)[0] == 0
 
 
+def test_a_text_may_have_a_thousand_letters():
+    places = {"text_places": [np.zeros(2, np.int64)]}
+    assert kernel(b"%s,2\n" % (b"a" * 1000), **places) == (1, 2)
+    assert kernel(b"%s,2\n" % (b"a" * 1001), **places)[0] == 0
+
+
 def test_of_a_separator_of_two_letters_both_must_stand_there():
     assert kernel(b"1::2\n", separator=b"::") == (1, 2)
     assert kernel(b"1:;2\n", separator=b"::")[0] == kernel(b"1:2\n", separator=b"::")[0] == 0
