@@ -4,6 +4,7 @@ import gzip
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,15 +30,9 @@ LARGEST = 2**63 - 1
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(write):
     """Writes a file; returns it as sources find it."""
-
-    def written(content, name="rows.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return File(path)
-
-    return written
+    return lambda content, name="rows.csv": File(Path(write(content, name)))
 
 
 @pytest.fixture(params=[24, 64, plain._PIECE])
