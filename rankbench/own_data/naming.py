@@ -32,6 +32,8 @@ def data_named(text: str) -> Named:
         raise UserError(f"{name!r} is a folder", remedy="name the file of ratings or pairs in it")
     if path.suffix == ".py":
         raise UserError(f"{name!r} is a file of Python, not of data", remedy=f"a data set in it is {name}:CLASS")
+    if not is_file(path) and is_file(own_path(text)):
+        raise UserError(f"the path {text!r} has brackets, which hold settings here", remedy="rename it, or make a link")
     if not is_file(path):
         known = "or the name of a data set (rankbench list datasets)"
         raise UserError(f"no file {name!r}", remedy=f"check the path, {known}")

@@ -315,6 +315,13 @@ def test_data_that_nothing_can_be_compared_on_is_refused_in_one_line(cli, here, 
     assert line in cli.refuses("on", "a.csv")
 
 
+@pytest.mark.parametrize("path", ["a[1].csv", "b[x=1]/a.csv"])
+def test_a_path_with_brackets_is_said_to_have_them(cli, here, path):
+    (here / path).parent.mkdir(exist_ok=True)
+    (here / path).write_text("user,item,rating\n1,2,3\n")
+    assert f"the path '{path}' has brackets, which hold settings here; rename it" in cli.refuses("on", path)
+
+
 def test_too_little_to_tune_on_leaves_every_solver_its_own_settings(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item,rating\n" + "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(9) for i in range(4)))
