@@ -29,7 +29,7 @@ def settled(plan: Plan, find: Find) -> Plan:
     chosen = {cell.slot: cell for cell in (*(search.cell for search in searches), *outcomes) if isinstance(cell, Cell)}
     return replace(
         plan,
-        planned=tuple(chosen.get(cell.slot, cell) for cell in plan.planned),
+        planned=tuple(chosen.get(cell.slot, cell) for cell in plan.planned) if chosen else plan.planned,
         trials=distinct_trials(searches),
         failures=tuple(outcome for outcome in outcomes if isinstance(outcome, Failure)),
         searches=searches,

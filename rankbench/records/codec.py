@@ -94,6 +94,7 @@ def _plain_text(text: str) -> str:
 
 
 _WHOLE = frozenset({int, bool, type(None)})
+_NESTED = frozenset({tuple, dict})
 _NUMBERS = _WHOLE | {float}  # which JSON has as they are
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (  # a boolean is an integer too, so it comes before
     (bool, lambda value: value),
@@ -136,14 +137,15 @@ def _refuse_unknown(cls: type[Dataclass], value: object) -> None:
     """Raise an error if a table has a name that its class has no field for, which msgspec would pass over."""
     if type(value) is tuple:
         for entry in value:
-            _refuse_unknown(cls, entry)
+            if type(entry) in _NESTED:
+                _refuse_unknown(cls, entry)
     elif type(value) is dict:
         names, inner = _classes_within(cls)
         if not names >= value.keys():
             raise Unreadable(f"{cls.__name__} has an unknown {min(map(str, value.keys() - names))!r}")
         for name, below in inner:
-            if name in value:
-                _refuse_unknown(below, value[name])
+            if part := value.get(name):
+                _refuse_unknown(below, part)
 
 
 class _Single:

@@ -13,7 +13,7 @@ from rankbench.records.plans import Failure, Plan
 
 _PLACE = tuple(field.name for field in fields(Place) if field.name != "held")
 _COLUMNS = (*_PLACE, *(field.name for field in fields(Cell) if field.name != "place"), "held")
-_MAY_LACK = 2  # of the last columns: `rung` where it is 0, and `held` where nothing is
+_USUAL = 0, ()  # what the last columns hold where a row lacks them: `rung` and `held`
 _TABLES = {  # the columns of a row that are numbers of entries in these tables
     "data": "names", "split": "names", "validation": "names", "solver": "names", "measures": "measures",
     "budget": "budgets",
@@ -27,7 +27,7 @@ class Rows:
     names: tuple[Named, ...]
     measures: tuple[tuple[Measure, ...], ...]
     budgets: tuple[Budget, ...]
-    cells: tuple[tuple[Any, ...], ...]  # with a value for each of `_COLUMNS`, as far as `_MAY_LACK` says
+    cells: tuple[tuple[Any, ...], ...]  # with a value for each of `_COLUMNS`; the last ones may be lacking
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PlanFile:
 
 def file_of(plan: Plan) -> PlanFile:
     """The form in which a plan is stored."""
-    failures = tuple(plan.reasons.get(cell.slot, "") for cell in plan.planned)
+    failures = tuple(map(plan.reason, plan.planned))
     about = (plan.experiment, plan.profile, plan.seed, plan.made, plan.measures, plan.skips)
     return PlanFile(*about, cells=_rows(plan.everything), failures=failures)
 
@@ -84,24 +84,35 @@ def _rows(cells: tuple[Cell, ...]) -> Rows:
 
 def _cells(rows: Rows) -> tuple[Cell, ...]:
     """The cells of the rows; those of one place share one record."""
-    places: dict[Place, Place] = {}
+    meanings = _meanings(rows)
+    places: dict[object, Place] = {}
     try:
-        return tuple(_cell(row, rows, places) for row in rows.cells)
-    except (IndexError, ValueError, TypeError, KeyError) as error:
+        return tuple(_cell(row, meanings, places) for row in rows.cells)
+    except (ValueError, TypeError, KeyError) as error:
         raise Unreadable(f"a cell of the plan cannot be read: {error!r}") from None
 
 
-def _cell(row: tuple[Any, ...], rows: Rows, places: dict[Place, Place]) -> Cell:
-    if not 0 <= len(_COLUMNS) - len(row) <= _MAY_LACK:
+def _meanings(rows: Rows) -> list[dict[Any, Any] | None]:
+    """For each column but `held` what its values stand for; None where they stand for themselves."""
+    tables: dict[str, dict[Any, Any]] = {name: dict(enumerate(getattr(rows, table))) for name, table in _TABLES.items()}
+    tables["validation"][None] = None
+    tables["determinism"] = {kind.value: kind for kind in Determinism}
+    return [tables.get(name) for name in _COLUMNS[:-1]]
+
+
+def _cell(row: tuple[Any, ...], meanings: list[dict[Any, Any] | None], places: dict[object, Place]) -> Cell:
+    lacking = len(_COLUMNS) - len(row)
+    if not 0 <= lacking <= len(_USUAL):
         raise ValueError(f"{len(row)} values, not {len(_COLUMNS)}")
-    values = dict(zip(_COLUMNS, row, strict=False))
-    values |= {name: getattr(rows, table)[values[name]] for name, table in _TABLES.items() if values[name] is not None}
-    held = values.pop("held", ())
-    if not set(held) <= set(SOURCES):
-        raise ValueError(f"held: {held}")
-    place = Place(**{name: values.pop(name) for name in _PLACE}, held=tuple(held))
-    determinism = Determinism(values.pop("determinism"))
-    return Cell(place=places.setdefault(place, place), determinism=determinism, **values)
+    values = [*row, *_USUAL[len(_USUAL) - lacking :]]
+    held = values.pop()
+    where = (*values[: len(_PLACE)], held)
+    found = [entry if table is None else table[entry] for entry, table in zip(values, meanings, strict=True)]
+    if where not in places:
+        if not set(held) <= set(SOURCES):
+            raise ValueError(f"held: {held}")
+        places[where] = Place(*[*found[: len(_PLACE)], tuple(held)])
+    return Cell(places[where], *found[len(_PLACE) :])
 
 
 def joined(earlier: Plan, plan: Plan) -> Plan:

@@ -1,8 +1,9 @@
 """An experiment as cells to run, and the searches that choose settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol
 
 from rankbench.experiments import Experiment
@@ -64,23 +65,26 @@ class Plan:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The cells that can run: their settings are known."""
-        failed = self.reasons
-        return tuple(cell for cell in self.planned if cell.is_decided and cell.slot not in failed)
+        return tuple(cell for cell in self.planned if cell.is_decided and not self.reason(cell))
 
-    @property
+    @cached_property
     def undecided(self) -> tuple[Cell, ...]:
         """The cells whose settings are not chosen yet because trials are missing."""
-        return tuple(cell for cell in self.planned if not cell.is_decided and cell.slot not in self.reasons)
+        return tuple(cell for cell in self.planned if not cell.is_decided and not self.reason(cell))
 
     @property
     def everything(self) -> tuple[Cell, ...]:
         """All cells and all trials."""
         return (*self.planned, *self.trials)
 
-    @property
-    def reasons(self) -> dict[tuple[str, int, int], str]:
+    def reason(self, cell: Cell) -> str:
+        """Why a cell cannot run; empty for one that can."""
+        return self.reasons.get(cell.slot, "") if self.failures else ""
+
+    @cached_property
+    def reasons(self) -> Mapping[tuple[str, int, int], str]:
         """By the slot of each cell that cannot run: why."""
-        return {failure.cell.slot: failure.reason for failure in self.failures}
+        return MappingProxyType({failure.cell.slot: failure.reason for failure in self.failures})
 
     @property
     def held(self) -> tuple[Source, ...]:

@@ -110,7 +110,7 @@ class Store:
 
     def load(self, cell: Cell) -> Result | None:
         """The stored result of a cell, or None if there is none that can be read."""
-        path = self.path(cell)
+        path = f"{self._cells}/{file_name(cell)}"  # of thousands of files `Path` is slow
         content = self._read(path)
         if content is None:
             return None
@@ -257,7 +257,7 @@ class Store:
             self._set_aside(path, str(error))
             return None
 
-    def _read(self, path: Path) -> dict[str, Any] | None:
+    def _read(self, path: str | Path) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
             content = table_in(regular.content(path, _LARGEST_TABLE))
@@ -275,8 +275,9 @@ class Store:
             return content
         return None
 
-    def _set_aside(self, path: Path, reason: str, ending: str = "broken") -> None:
+    def _set_aside(self, file: str | Path, reason: str, ending: str = "broken") -> None:
         """Rename a file that cannot be read, and print one warning line."""
+        path = Path(file)
         aside = path.with_name(f"{path.name}.{ending}")
         try:
             if not self._untouched:

@@ -93,8 +93,8 @@ class Study:
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """All planned cells with their results."""
-        failures = self.plan.reasons
-        return tuple(Entry(cell, self.by_key.get(cell.key), failures.get(cell.slot, "")) for cell in self.plan.planned)
+        plan = self.plan
+        return tuple(Entry(cell, self.by_key.get(cell.key), plan.reason(cell)) for cell in plan.planned)
 
     @cached_property
     def trials(self) -> tuple[Entry, ...]:

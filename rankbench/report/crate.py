@@ -91,8 +91,8 @@ def _cells(plan: Plan) -> list[Cell]:
 def _stored(store: Store, plan: Plan) -> Files:
     """The plan's file, the files of its results, those of other machines included, and their manifest."""
     listed = manifest.path_of(store.folder, plan)
-    files = files_of_run(store, plan) | ({f"{MANIFESTS}/{listed.name}": listed} if listed.exists() else {})
-    return {f"{RESULTS}/{store.folder.name}/{name}": path for name, path in files.items()}
+    files = [*files_of_run(store, plan), *([f"{MANIFESTS}/{listed.name}"] if listed.exists() else [])]
+    return {f"{RESULTS}/{store.folder.name}/{name}": store.folder / name for name in files}
 
 
 def _json(content: object) -> bytes:

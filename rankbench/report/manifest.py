@@ -37,16 +37,19 @@ def path_of(folder: Path, plan: Plan) -> Path:
     return folder / MANIFESTS / f"{name_of_plan(plan)}{ENDING}"
 
 
-def files_of_run(store: Store, plan: Plan) -> dict[str, Path]:
-    """The plan's file and the files of its results by their names, those of other machines' measurements included."""
+def files_of_run(store: Store, plan: Plan) -> list[str]:
+    """The plan's file and the files of its results, those of other machines' measurements included, by their paths.
+
+    The paths are those within the store's folder.
+    """
     path = store.plan_path(plan)
-    files = {f"{path.parent.name}/{path.name}": path} if path.exists() else {}
+    files = [f"{path.parent.name}/{path.name}"] if path.exists() else []
     names = {file_name(cell) for cell in plan.everything}
     there = set(os.listdir(store.cells)) if store.cells.is_dir() else set()
     for name in there:
         if name.endswith(".json") and file_of_cell(name) in names:
             own = (name, f"{name.removesuffix('.json')}.npz")
-            files |= {f"{store.cells.name}/{one}": store.cells / one for one in own if one in there}
+            files += [f"{store.cells.name}/{one}" for one in own if one in there]
     return files
 
 
@@ -113,12 +116,12 @@ class _Before:
     written: float
     made: Collection[str] = ()  # names of results that were made since
 
-    def of(self, name: str, path: Path) -> str | None:
+    def of(self, name: str, folder: Path) -> str | None:
         """The digest of a file that was last changed, or put there, well before the manifest was written."""
-        if file_of_cell(path.name) in self.made:
+        if file_of_cell(name.rpartition("/")[2]) in self.made:
             return None
         try:
-            found = path.stat()
+            found = os.stat(f"{folder}/{name}")  # of thousands of files `Path` is slow
         except OSError:
             return None
         changed = max(found.st_mtime, found.st_ctime)  # a copy may keep the first, never the second
@@ -135,8 +138,8 @@ def _before(path: Path, made: Collection[str]) -> _Before:
 
 
 def _digests(store: Store, plan: Plan, before: _Before = _Before({}, 0.0)) -> dict[str, str]:
-    files = files_of_run(store, plan)
-    return {name: before.of(name, path) or _digest(path) for name, path in files.items()}
+    folder = store.folder
+    return {name: before.of(name, folder) or _digest(folder / name) for name in files_of_run(store, plan)}
 
 
 def _digest(path: Path) -> str:

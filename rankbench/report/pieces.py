@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions, version
@@ -87,14 +86,20 @@ def digest(store: Store, plan: Plan, *about: object) -> str:
 
 def _states(folder: Path) -> list[str]:
     """The names of the files in a folder, each with its size and time; none if there is no such folder."""
-    found = {}
-    with suppress(OSError), os.scandir(folder) as files:
-        for file in files:
-            found[file.name] = ""
-            with suppress(OSError):  # somebody was just writing it, or it is a link to nowhere
-                state = file.stat()
-                found[file.name] = f"{state.st_size}\n{state.st_mtime_ns}"
-    return [f"{name}\n{state}" for name, state in sorted(found.items())]
+    try:
+        with os.scandir(folder) as files:
+            return sorted(map(_state, files))
+    except OSError:
+        return []
+
+
+def _state(file: os.DirEntry[str]) -> str:
+    """A file's name, size and time; its name alone while somebody is writing it, and of a link to nowhere."""
+    try:
+        state = file.stat()
+    except OSError:
+        return file.name
+    return f"{file.name}\n{state.st_size}\n{state.st_mtime_ns}"
 
 
 def load(folder: Path, name: str, made_of: str) -> Kept | None:

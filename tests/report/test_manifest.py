@@ -225,4 +225,4 @@ def test_the_page_names_its_sha256(out):
 
 
 def test_a_file_that_is_gone_has_no_digest(tmp_path):
-    assert manifest._Before({"a": "0" * 64}, 0.0).of("a", tmp_path / "a") is None
+    assert manifest._Before({"a": "0" * 64}, 0.0).of("a", tmp_path) is None
