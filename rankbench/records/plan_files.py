@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from rankbench.core.contract import Determinism
@@ -13,6 +14,7 @@ from rankbench.records.plans import Failure, Plan
 
 _PLACE = tuple(field.name for field in fields(Place) if field.name != "held")
 _COLUMNS = (*_PLACE, *(field.name for field in fields(Cell) if field.name != "place"), "held")
+_WHERE = {name: f"place.{name}" for name in (*_PLACE, "held")} | {"determinism": "determinism.value"}  # in a cell
 _USUAL = 0, ()  # what the last columns hold where a row lacks them: `rung` and `held`
 _TABLES = {  # the columns of a row that are numbers of entries in these tables
     "data": "names", "split": "names", "validation": "names", "solver": "names", "measures": "measures",
@@ -51,9 +53,11 @@ def file_of(plan: Plan) -> PlanFile:
     return PlanFile(*about, cells=_rows(plan.everything), failures=failures)
 
 
-def plan_of(content: object) -> Plan:
-    """The plan in a file's parsed content."""
+def plan_of(content: object, like: Plan | None = None) -> Plan:
+    """The plan in a file's parsed content; its cells are not made anew if it equals `like`, a plan that is known."""
     found = revived(PlanFile, content)
+    if like and found == file_of(replace(like, made=found.made)):
+        return replace(like, made=found.made, searches=())
     cells = _cells(found.cells)
     planned = cells[: len(found.failures)]
     known = [cell.is_trial for cell in cells] == [place >= len(found.failures) for place in range(len(cells))]
@@ -65,21 +69,18 @@ def plan_of(content: object) -> Plan:
 
 
 def _rows(cells: tuple[Cell, ...]) -> Rows:
-    tables: dict[str, dict[Any, int]] = {name: {} for name in ("names", "measures", "budgets")}
-
-    def value(cell: Cell, column: str) -> Any:
-        found = getattr(cell.place if column in (*_PLACE, "held") else cell, column)
-        if column not in _TABLES or found is None:
-            return found
-        table = tables[_TABLES[column]]
-        return table.setdefault(found, len(table))
-
-    def row(cell: Cell) -> tuple[Any, ...]:
-        columns = _COLUMNS if cell.place.held else _COLUMNS[:-1]
-        return tuple(value(cell, column) for column in columns)
-
-    rows = tuple(map(row, cells))
-    return Rows(**{name: tuple(table) for name, table in tables.items()}, cells=rows)
+    columns: dict[str, list[Any]] = {name: [*map(attrgetter(_WHERE.get(name, name)), cells)] for name in _COLUMNS}
+    tables: dict[str, tuple[Any, ...]] = {}
+    for table in dict.fromkeys(_TABLES.values()):
+        sharing = [name for name, found in _TABLES.items() if found == table]
+        objects = {id(entry): entry for row in zip(*map(columns.get, sharing), strict=True) for entry in row}
+        tables[table] = tuple(dict.fromkeys(entry for entry in objects.values() if entry is not None))
+        numbers = {entry: number for number, entry in enumerate(tables[table])}
+        known = {key: numbers.get(entry) for key, entry in objects.items()}  # hashing each cell's names would be slow
+        for name in sharing:
+            columns[name] = [known[id(entry)] for entry in columns[name]]
+    rows = zip(*columns.values(), strict=True)
+    return Rows(**tables, cells=tuple(row if row[-1] else row[:-1] for row in rows))
 
 
 def _cells(rows: Rows) -> tuple[Cell, ...]:

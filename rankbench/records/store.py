@@ -167,7 +167,7 @@ class Store:
         idle run, which has nothing to do, finds in the file of the most recent plan stays, with its date.
         """
         with self.plan_alone(plan) as path:
-            earlier = self._read_plan(path)
+            earlier = self._read_plan(path, plan)
             if earlier and earlier.asks_as(plan):
                 plan = plan if earlier == plan else joined(earlier, plan)
             if earlier and idle and earlier == plan and self.plans()[-1] is earlier:
@@ -243,7 +243,8 @@ class Store:
         """The names of files that could not be read and were renamed."""
         return sorted(path.name for folder in (self._cells, self._plans) for path in _listed(folder, ASIDE))
 
-    def _read_plan(self, path: Path) -> Plan | None:
+    def _read_plan(self, path: Path, like: Plan | None = None) -> Plan | None:
+        """The plan in a file, or None; `like` is one that it may equal."""
         now, known = regular.state(path), self._known.get(path)
         if known and known[0] == now:
             return known[1]
@@ -251,7 +252,7 @@ class Store:
         if content is None:
             return None
         try:
-            self._known[path] = now, plan_of(content)
+            self._known[path] = now, plan_of(content, like)
             return self._known[path][1]
         except Unreadable as error:
             self._set_aside(path, str(error))

@@ -576,8 +576,8 @@ def test_two_drivers_that_write_a_plan_at_once_lose_none_of_their_cells(tmp_path
     beside = threading.Thread(target=other.open)
     read = Store._read_plan
 
-    def read_slowly(self, path):
-        found = read(self, path)
+    def read_slowly(self, path, like=None):
+        found = read(self, path, like)
         if self is one.store:
             beside.start()
             beside.join(0.3)  # without a lock it would have written by then, and its cells would be lost
@@ -598,6 +598,24 @@ def test_an_interrupt_while_the_folder_is_tried_is_not_lost(tmp_path, monkeypatc
     monkeypatch.setattr(shutil, "rmtree", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store_in(tmp_path).open()
+
+
+def test_a_stored_plan_is_the_known_one_only_where_both_are_equal(tmp_path):
+    run = prepared(tmp_path, tuned())
+    run.open()
+    content, plan = run.store._read(run.store.plan_path(run.plan)), replace(run.plan, made="never")
+    found = plan_files.plan_of(content, plan)
+    assert found.planned is plan.planned and found.trials is plan.trials and not found.searches
+    assert found == plan_files.plan_of(content) and found.made == content["made"] != plan.made
+    first, *rest = plan.planned
+    for other in (
+        replace(plan, planned=(replace(first, split_hash="another"), *rest)),
+        replace(plan, trials=plan.trials[1:]),
+        replace(plan, failures=(Failure(first, "all trials failed"),)),
+        replace(plan, experiment=replace(plan.experiment, title="another")),
+    ):
+        found = plan_files.plan_of(content, other)
+        assert found == plan_files.plan_of(content) and found.planned is not other.planned
 
 
 def test_a_stored_plan_has_its_cells_before_its_trials(tmp_path):

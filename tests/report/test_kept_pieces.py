@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from importlib.metadata import distributions
 
 import pytest
 from helpers import around, made_up, made_up_run, prepared, silent, tiny
@@ -179,3 +180,10 @@ def test_where_nothing_has_run_nothing_is_said_of_durations_nor_of_the_best(tmp_
     run = prepared(tmp_path, tiny())
     run.open()
     assert writing._durations([]) == [] and list(answers._against(run.study(), [])) == []
+
+
+def test_what_is_installed_is_known_by_the_names_of_folders():
+    def letters(names):
+        return {"".join(filter(str.isalnum, name)).lower() for name in names}
+
+    assert letters(pieces._installed()) == letters(one.name for one in distributions())
