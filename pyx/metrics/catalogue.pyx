@@ -16,7 +16,7 @@ from rankbench.kernels.metrics.requests cimport RequestView, Requests, request_a
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
 from rankbench.kernels.shared.counting cimport Sides, sides_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.ranked cimport Item, Tie, end_of_tie, highest_truths, known, sort_items
+from rankbench.kernels.shared.ranked cimport Item, Tie, end_of_tie, highest_truths, known, room_for_items, sort_items
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows
 
 cdef enum:
@@ -94,7 +94,7 @@ def per_user(
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for n held-out items."""
     return Memory(
-        <Item *> taken(arena, n, sizeof(Item)), <Item *> taken(arena, n, sizeof(Item)),
+        room_for_items(arena, n), room_for_items(arena, n),
         <Tie *> taken(arena, n, sizeof(Tie)), floats(arena, n), floats(arena, n), longs(arena, n), longs(arena, n),
     )
 

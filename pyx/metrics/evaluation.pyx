@@ -45,7 +45,7 @@ from rankbench.kernels.metrics.places cimport (
 )
 from rankbench.kernels.metrics.requests cimport Request, RequestView, Requests, request_at
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, longs, taken
-from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs, highest_below
+from rankbench.kernels.shared.counting cimport WIDTH, PairCounts, count_pairs, level_below
 from rankbench.kernels.shared.lanes cimport total
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.ranked cimport (
@@ -56,6 +56,7 @@ from rankbench.kernels.shared.ranked cimport (
     find_ties,
     highest_truths,
     merge_falling,
+    room_for_items,
     sort_falling,
     sort_items,
     take_best,
@@ -176,8 +177,8 @@ cdef Py_ssize_t _longest(RatedScores test, RatedScores train) except -1:
 cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for users with fewer than n ratings."""
     return Memory(
-        <Item *> taken(arena, n, sizeof(Item)), <Item *> taken(arena, n, sizeof(Item)),
-        <Item *> taken(arena, n, sizeof(Item)), <Tie *> taken(arena, n, sizeof(Tie)), floats(arena, n),
+        room_for_items(arena, n), room_for_items(arena, n),
+        room_for_items(arena, n), <Tie *> taken(arena, n, sizeof(Tie)), floats(arena, n),
         floats(arena, n), floats(arena, n), floats(arena, n), floats(arena, 2 * n), longs(arena, n),
     )
 
@@ -346,7 +347,7 @@ cdef Py_ssize_t _deal(Memory *memory, Rows rows) noexcept nogil:
     while filled < rows.n and levels < LEVELS:
         memory.starts[levels] = filled
         levels += 1
-        level = highest_below(rows.truth, rows.n, level)
+        level = level_below(rows.truth, rows.n, level).value
         for i in range(rows.n):
             memory.values[filled] = rows.scores[i]
             filled += rows.truth[i] == level

@@ -30,6 +30,7 @@ cdef extern from *:
     typedef struct { rankbench_marks same_truth, same_score, same_both, wrong; } rankbench_pair_lanes;
     typedef struct { int64_t above, level; } rankbench_sides;
     typedef struct { double sum; int64_t count; } rankbench_reached;
+    typedef struct { double value; int64_t count; } rankbench_level;
 
     static inline int64_t rankbench_counted(rankbench_marks lanes) {
         int64_t sum = 0;
@@ -110,9 +111,16 @@ cdef extern from *:
                 sums[half] += (rankbench_row) ((rankbench_marks) v & reached);
                 counts += reached;
             }
+        if (i + RANKBENCH_WIDTH <= n) {
+            memcpy(&v, x + i, sizeof v);
+            reached = v >= limits;
+            sums[0] += (rankbench_row) ((rankbench_marks) v & reached);
+            counts += reached;
+            i += RANKBENCH_WIDTH;
+        }
         sums[0] += sums[1];
-        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
-            found.sum += sums[0][lane];
+        for (int lane = 0; lane < RANKBENCH_WIDTH; lane += 2)
+            found.sum += sums[0][lane] + sums[0][lane + 1];
         found.count = rankbench_counted(counts);
         for (; i < n; i++) {
             found.sum += x[i] >= limit ? x[i] : 0.0;
@@ -127,10 +135,15 @@ cdef extern from *:
         Py_ssize_t i = 0;
     #ifdef RANKBENCH_MASK
         const rankbench_row limits = limit - (rankbench_row) {0};
+        rankbench_row v;
         for (; i + RANKBENCH_WIDTH <= n; i += RANKBENCH_WIDTH) {
-            rankbench_row v;
             memcpy(&v, x + i, sizeof v);
             bits |= (uint64_t) RANKBENCH_MASK((rankbench_row) (v >= limits)) << i;
+        }
+        if (i && i < n) {  /* some of the last ones once more */
+            i = n - RANKBENCH_WIDTH;
+            memcpy(&v, x + i, sizeof v);
+            return bits | (uint64_t) RANKBENCH_MASK((rankbench_row) (v >= limits)) << i;
         }
     #endif
         for (; i < n; i++)
@@ -159,23 +172,73 @@ cdef extern from *:
         return found;
     }
 
-    /* The place of each of n keys if they fall; there is room for 16 of each. Whether the keys all differ: else those
-       that are equal, or NaN, have places that others have too. */
-    static inline int rankbench_distinct_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
-        rankbench_marks higher[16 / RANKBENCH_WIDTH] = {{0}};
-        int64_t exchanged = 0;
-        for (Py_ssize_t j = 0; j < n; j++) {
+    /* The highest of x below a bound, and how many equal it; -infinity and none where there is none. */
+    static inline rankbench_level rankbench_level_below(const double *x, Py_ssize_t n, double bound) {
+        rankbench_level found = {-INFINITY, 0};
+        Py_ssize_t i = 0;
+    #ifdef RANKBENCH_HIGHER
+        const rankbench_row bounds = bound - (rankbench_row) {0}, none = -INFINITY - (rankbench_row) {0};
+        rankbench_row v, higher, highest = none;
+        rankbench_marks counts = {0};
+        for (; i + RANKBENCH_WIDTH <= n; i += RANKBENCH_WIDTH) {
+            memcpy(&v, x + i, sizeof v);
+            const rankbench_marks below = v < bounds;
+            v = (rankbench_row) (((rankbench_marks) v & below) | ((rankbench_marks) none & ~below));
+            higher = RANKBENCH_HIGHER(highest, v);
+            counts = (counts & (higher == highest)) - (higher == v);
+            highest = higher;
+        }
+        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+            found.value = highest[lane] > found.value ? highest[lane] : found.value;
+        found.count = -rankbench_counted(counts & (highest == found.value - (rankbench_row) {0}));
+    #endif
+        for (; i < n; i++) {
+            const double v = x[i] < bound ? x[i] : -INFINITY;
+            found.count = (v > found.value ? 0 : found.count) + (v >= found.value);
+            found.value = v > found.value ? v : found.value;
+        }
+        found.count = found.value > -INFINITY ? found.count : 0;
+        return found;
+    }
+
+    #define RANKBENCH_RUN 16
+
+    /* Pads n keys to RUN with -infinity, so that no loop over them ends after an unforeseen number. */
+    static inline void rankbench_pad(double *keys, Py_ssize_t n) {
+        const rankbench_row low = -INFINITY - (rankbench_row) {0}, numbers = RANKBENCH_PLACES;
+        for (int k = 0; k < RANKBENCH_RUN; k += RANKBENCH_WIDTH) {
+            rankbench_row row;
+            memcpy(&row, keys + k, sizeof row);
+            const rankbench_marks there = numbers < (double) (n - k) - (rankbench_row) {0};
+            row = (rankbench_row) (((rankbench_marks) row & there) | ((rankbench_marks) low & ~there));
+            memcpy(keys + k, &row, sizeof row);
+        }
+    }
+
+    /* The place of each of n keys, padded to `room`, if they fall; that of the padding is n. Whether the keys all
+       differ, none of them NaN or -infinity: else some have places that others have too. */
+    static inline __attribute__((always_inline)) int rankbench_distinct_places_in(
+        const double *keys, Py_ssize_t n, const int room, int64_t *places
+    ) {
+        rankbench_marks higher[RANKBENCH_RUN / RANKBENCH_WIDTH] = {{0}}, sums = {0};
+        for (int j = 0; j < room; j++) {
             const rankbench_row key = keys[j] - (rankbench_row) {0};
-            for (int k = 0; k < 16 / RANKBENCH_WIDTH; k++) {
+            for (int k = 0; k < room / RANKBENCH_WIDTH; k++) {
                 rankbench_row row;
                 memcpy(&row, keys + k * RANKBENCH_WIDTH, sizeof row);
                 higher[k] -= key > row;
             }
         }
-        memcpy(places, higher, sizeof higher);
-        for (Py_ssize_t i = 0; i < n; i++)
-            exchanged += places[i];
-        return 2 * exchanged == n * (n - 1);
+        for (int k = 0; k < room / RANKBENCH_WIDTH; k++)
+            sums -= higher[k];
+        memcpy(places, higher, room * sizeof *places);
+        return 2 * rankbench_counted(sums) == n * (2 * room - n - 1);
+    }
+
+    static inline int rankbench_distinct_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
+        if (n > 8)
+            return rankbench_distinct_places_in(keys, n, 16, places);
+        return rankbench_distinct_places_in(keys, n, 8, places);
     }
 
     /* The same if equal keys stay as they stood and none is NaN. */
@@ -184,6 +247,74 @@ cdef extern from *:
             for (Py_ssize_t j = 0; j < n; j++)
                 for (Py_ssize_t i = j + 1; i < n; i++)
                     places[i] += keys[i] == keys[j];
+    }
+
+    /* Gives equal keys among n, none of them NaN, places of their own: that with the higher second key comes first, or
+       that which stands first. */
+    static __attribute__((noinline)) void rankbench_break_ties(
+        const double *keys, const double *second, Py_ssize_t n, int64_t *places
+    ) {
+        for (Py_ssize_t j = 0; j < n; j++)
+            for (Py_ssize_t i = j + 1; i < n; i++) {
+                const int64_t tie = keys[i] == keys[j], in_order = tie & (second[j] >= second[i]);
+                places[i] += in_order;
+                places[j] += tie - in_order;
+            }
+        for (Py_ssize_t i = n; i < RANKBENCH_RUN; i++)
+            places[i] = n;
+    }
+
+    /* Writes n > 0 pairs of a key, which is not NaN, and a second one: falling keys, and falling second ones of equal
+       keys. They are those at the bits of `chosen`, or, of the `own` ones, the first n. There must be room for RUN. */
+    static inline __attribute__((always_inline)) void rankbench_sort_in(
+        const double *keys, const double *second, uint64_t chosen, const int own, Py_ssize_t n, double *pairs,
+        const int room
+    ) {
+        const rankbench_row low = -INFINITY - (rankbench_row) {0}, numbers = RANKBENCH_PLACES;
+        double taken[2][RANKBENCH_RUN];
+        int64_t places[RANKBENCH_RUN];
+        for (int k = 0; k < room; k += RANKBENCH_WIDTH) {
+            const rankbench_marks there = numbers < (double) (n - k) - (rankbench_row) {0};
+            rankbench_row rows[2];
+            for (int lane = 0; lane < RANKBENCH_WIDTH; lane++) {
+                const int at = own ? 2 * (k + lane) : __builtin_ctzll(chosen);
+                const uint64_t others = chosen & (chosen - 1);
+                rows[0][lane] = keys[at];
+                rows[1][lane] = second[at];
+                chosen = others ? others : chosen;
+            }
+            for (int of = 0; of < 2; of++) {
+                rows[of] = (rankbench_row) (((rankbench_marks) rows[of] & there) | ((rankbench_marks) low & ~there));
+                memcpy(taken[of] + k, &rows[of], sizeof rows[of]);
+            }
+        }
+        if (!rankbench_distinct_places_in(taken[0], n, room, places))
+            rankbench_break_ties(taken[0], taken[1], n, places);
+        for (int i = 0; i < room; i++) {
+            pairs[2 * places[i]] = taken[0][i];
+            pairs[2 * places[i] + 1] = taken[1][i];
+        }
+    }
+
+    #define RANKBENCH_SORT_FEW(...) do { \
+        if (n > 12) \
+            rankbench_sort_in(__VA_ARGS__, n, pairs, 16); \
+        else if (n > 8) \
+            rankbench_sort_in(__VA_ARGS__, n, pairs, 12); \
+        else if (n > 4) \
+            rankbench_sort_in(__VA_ARGS__, n, pairs, 8); \
+        else \
+            rankbench_sort_in(__VA_ARGS__, n, pairs, 4); \
+    } while (0)
+
+    static __attribute__((noinline)) void rankbench_sort_chosen(
+        const double *keys, const double *second, uint64_t chosen, Py_ssize_t n, double *pairs
+    ) {
+        RANKBENCH_SORT_FEW(keys, second, chosen, 0);
+    }
+
+    static __attribute__((noinline)) void rankbench_sort_pairs(double *pairs, Py_ssize_t n) {
+        RANKBENCH_SORT_FEW(pairs, pairs + 1, 0, 1);
     }
     """
     const Py_ssize_t WIDTH "RANKBENCH_WIDTH"  # doubles in a row of lanes
@@ -206,8 +337,17 @@ cdef extern from *:
     Reached reaching "rankbench_reaching" (const double *x, Py_ssize_t n, double limit) noexcept nogil
     uint64_t which_reach "rankbench_which_reach" (const double *x, Py_ssize_t n, double limit) noexcept nogil
     int first_bit "__builtin_ctzll" (uint64_t bits) noexcept nogil
-    double highest_below "rankbench_highest_below" (const double *x, Py_ssize_t n, double bound) noexcept nogil
+    int count_bits "__builtin_popcountll" (uint64_t bits) noexcept nogil
+    ctypedef struct Level "rankbench_level":
+        double value
+        int64_t count
+    Level level_below "rankbench_level_below" (const double *x, Py_ssize_t n, double bound) noexcept nogil
+    void pad "rankbench_pad" (double *keys, Py_ssize_t n) noexcept nogil
     bint distinct_places_of "rankbench_distinct_places_of" (
         const double *keys, Py_ssize_t n, int64_t *places
     ) noexcept nogil
     void places_of "rankbench_places_of" (const double *keys, Py_ssize_t n, int64_t *places) noexcept nogil
+    void sort_chosen "rankbench_sort_chosen" (
+        const double *keys, const double *second, uint64_t chosen, Py_ssize_t n, double *pairs
+    ) noexcept nogil
+    void sort_pairs "rankbench_sort_pairs" (double *pairs, Py_ssize_t n) noexcept nogil

@@ -4,8 +4,10 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 
+from rankbench.kernels.shared.arena cimport Arena, taken
 from rankbench.kernels.shared.counting cimport (
-    Reached, first_bit, highest_below, places_of, reaching, sides_of, which_reach
+    Level, Reached, count_bits, first_bit, level_below, pad, places_of, reaching, sort_chosen, sort_pairs,
+    which_reach,
 )
 
 cdef enum:
@@ -33,6 +35,11 @@ ctypedef fused Sortable:
 # leave places empty.
 
 
+cdef inline Item *room_for_items(Arena *arena, Py_ssize_t n) noexcept nogil:
+    """Scratch memory for n items, and RUN more, so that no short loop need end at the last one."""
+    return <Item *> taken(arena, n + RUN, sizeof(Item))
+
+
 cdef inline double known(double number) noexcept nogil:
     """The number, the least of all for NaN."""
     return number if number == number else -INFINITY
@@ -41,8 +48,14 @@ cdef inline double known(double number) noexcept nogil:
 cdef inline void sort_items(Item *items, Item *scratch, Py_ssize_t n) noexcept nogil:
     """Arrange items best first; equal scores by falling truth, so that the order of the input never shows."""
     cdef Py_ssize_t first = 0, end, i
+    cdef bint ties = False
+    if n <= RUN:
+        sort_pairs(<double *> items, n)
+        return
     sort_falling(items, scratch, n)
-    while first < n:
+    for i in range(1, n):
+        ties |= items[i].score == items[i - 1].score
+    while ties and first < n:
         end = end_of_tie(items, first, n)
         if end - first > 1:
             for i in range(first, end):
@@ -83,8 +96,7 @@ cdef inline void _sort_run(Sortable *entries, Sortable *sorted_run, Py_ssize_t n
     cdef Py_ssize_t i
     for i in range(n):
         keys[i] = _key(entries[i])
-    for i in range(n, RUN):
-        keys[i] = 0.0  # is looked at, but has no place
+    pad(keys, n)
     places_of(keys, n, place)
     for i in range(n):
         sorted_run[place[i]] = entries[i]
@@ -126,18 +138,21 @@ cdef inline Py_ssize_t take_best(
     const double *scores, const double *truth, Py_ssize_t n, Py_ssize_t places, Item *items, Item *scratch
 ) noexcept nogil:
     """The items that can stand on the first `places` places, best first, whole ties; how many they are."""
-    cdef double least = _threshold(scores, n, places) if places <= n // 2 else -INFINITY
+    cdef double least = _threshold(scores, n, places) if n > RUN and places <= n // 2 else -INFINITY
     cdef Py_ssize_t first = 0, i, count = 0
-    cdef uint64_t left
-    if least == -INFINITY:
-        for count in range(n):
-            items[count] = Item(scores[count], truth[count])
-        first = count = n
+    cdef uint64_t reached
+    if n <= _BITS:
+        reached = which_reach(scores, n, least)
+        count = count_bits(reached)
+        if 0 < count <= RUN:
+            sort_chosen(scores, truth, reached, count, <double *> items)
+            return count
+        count = 0
     while first < n:
-        left = which_reach(scores + first, min(<Py_ssize_t> _BITS, n - first), least)
-        while left:
-            i = first + first_bit(left)
-            left &= left - 1
+        reached = which_reach(scores + first, min(<Py_ssize_t> _BITS, n - first), least)
+        while reached:
+            i = first + first_bit(reached)
+            reached &= reached - 1
             items[count] = Item(scores[i], truth[i])
             count += 1
         first += _BITS
@@ -146,26 +161,37 @@ cdef inline Py_ssize_t take_best(
 
 
 cdef inline double _threshold(const double *scores, Py_ssize_t n, Py_ssize_t places) noexcept nogil:
-    """A score that at least `places` > 0 of the n reach, mostly not twice as many.
+    """A score that at least `places` > 0 of the n > 0 reach, mostly not half as many more, or not more than RUN.
 
-    In each round the scores below the mean of those left are dropped, as long as enough stay. At least one in eight
-    must be dropped; where that fails (ties, outliers, infinities) more are kept.
+    It is sought between two scores, of which too many reach one and too few the other, at the mean of those between. At
+    least one in eight of them must be decided on; where that fails (ties, outliers, infinities) too many are kept.
     """
     cdef double least = -INFINITY, mean
-    cdef Reached left = reaching(scores, n, least), staying
-    while left.count >= 2 * places:
-        mean = left.sum / left.count
-        staying = reaching(scores, n, mean)
-        if staying.count < places or 8 * (left.count - staying.count) < left.count:
+    cdef Reached many = reaching(scores, n, least), few = Reached(0.0, 0), reached
+    cdef int64_t between = n, before
+    while many.count > max(<Py_ssize_t> RUN, places + places // 2):
+        mean = (many.sum - few.sum) / between
+        reached = reaching(scores, n, mean)
+        before, between = between, many.count - reached.count if reached.count < places else reached.count - few.count
+        if 8 * between > 7 * before:
             break
-        least, left = mean, staying
+        if reached.count < places:
+            few = reached
+        else:
+            least, many = mean, reached
     return least
 
 
 cdef inline Py_ssize_t find_ties(const Item *items, Py_ssize_t n, Py_ssize_t places, Tie *ties) noexcept nogil:
     """The ties of items, all candidates there are, as far as they begin on the first places; how many they are."""
-    cdef Py_ssize_t first = 0, end, count = 0
-    while first < min(n, places):
+    cdef Py_ssize_t first = 0, end, count = 0, tied = 0, last = min(n, places)
+    for end in range(1, min(n, last + 1)):
+        tied += items[end].score == items[end - 1].score
+    if tied == 0:
+        for first in range(last):
+            ties[first] = Tie(first, 1, first, first + 1)
+        return last
+    while first < last:
         end = end_of_tie(items, first, n)
         ties[count] = Tie(first, end - first, first, end)
         count += 1
@@ -185,15 +211,14 @@ cdef inline void highest_truths(
     const double *truth, Py_ssize_t n, Py_ssize_t places, double *highest, double *scratch
 ) noexcept nogil:
     """The `places` highest truths, falling: level by level, O(n) each, by sorting once they are many."""
-    cdef double level = INFINITY
-    cdef Py_ssize_t i, _level, count, filled = 0
+    cdef Level level = Level(INFINITY, 0)
+    cdef Py_ssize_t i, _level, filled = 0
     for _level in range(LEVELS):
-        level = highest_below(truth, n, level)
-        count = min(sides_of(truth, n, level).level, <int64_t> (places - filled))
-        for i in range(filled, filled + count):
-            highest[i] = level
-        filled += count
-        if filled == places:
+        level = level_below(truth, n, level.value)
+        for i in range(filled, places):  # more than there are, which does not wait for the count
+            highest[i] = level.value
+        filled += level.count
+        if filled >= places:
             return
     for i in range(n):
         highest[i] = known(truth[i])

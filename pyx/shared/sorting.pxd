@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
-from rankbench.kernels.shared.counting cimport distinct_places_of
+from rankbench.kernels.shared.counting cimport distinct_places_of, pad
 
 cdef enum:
     RUN = 16
@@ -75,8 +75,7 @@ cdef inline bint _sort_run(const double *keys, int32_t *order, Py_ssize_t n) noe
     for i in range(n):
         before[i] = order[i]
         falling[i] = -keys[order[i]]
-    for i in range(n, RUN):
-        falling[i] = 0.0  # is looked at, but has no place
+    pad(falling, n)
     if distinct_places_of(falling, n, place):
         for i in range(n):
             order[place[i]] = before[i]

@@ -14,7 +14,7 @@ from libc.string cimport memset
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
-from rankbench.kernels.shared.ranked cimport Item, take_best
+from rankbench.kernels.shared.ranked cimport Item, room_for_items, take_best
 from rankbench.kernels.shared.rows cimport SparseRows, SparseView
 
 cdef enum:
@@ -93,7 +93,7 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t n) noexcept nogil:
     """Room for n items."""
     return Memory(
         floats(arena, n), ints(arena, n), ints(arena, n), floats(arena, n), floats(arena, n),
-        <Item *> taken(arena, n, sizeof(Item)), <Item *> taken(arena, n, sizeof(Item)),
+        room_for_items(arena, n), room_for_items(arena, n),
     )
 
 
