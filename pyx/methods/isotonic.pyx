@@ -36,6 +36,49 @@ from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport count_rows, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort
 
+cdef extern from *:
+    """
+    /* One loop over the rows of all blocks of a user, as loops over each small block would end unforeseen: */
+    typedef int32_t rankbench_depths __attribute__((vector_size(4 * RANKBENCH_WIDTH)));
+
+    /* x - eps depth at every place */
+    static __attribute__((noinline)) void rankbench_lift(
+        const double *x, const int32_t *order, const int32_t *depth, double eps, Py_ssize_t n, double *lifted
+    ) {
+        Py_ssize_t place = 0;
+        for (; place + RANKBENCH_WIDTH <= n; place += RANKBENCH_WIDTH) {
+            rankbench_lanes row;
+            rankbench_depths depths;
+            memcpy(&depths, depth + place, sizeof depths);
+            for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
+                row[lane] = x[order[place + lane]];
+            row -= eps * __builtin_convertvector(depths, rankbench_lanes);
+            RANKBENCH_STORE(lifted + place, row);
+        }
+        for (; place < n; place++)
+            lifted[place] = x[order[place]] - eps * depth[place];
+    }
+
+    /* x, moved into the interval of its depth */
+    static __attribute__((noinline)) void rankbench_move(
+        const double *x, const int32_t *order, const int32_t *depth, const double *low, const double *high,
+        Py_ssize_t n, double *out
+    ) {
+        for (Py_ssize_t place = 0; place < n; place++) {
+            const double most = high[depth[place]], least = low[depth[place]], value = x[order[place]];
+            const double moved = value < most ? value : most;
+            out[order[place]] = moved > least ? moved : least;
+        }
+    }
+    """
+    void lift_rows "rankbench_lift" (
+        const double *x, const int32_t *order, const int32_t *depth, double eps, Py_ssize_t n, double *lifted
+    ) noexcept nogil
+    void move_rows "rankbench_move" (
+        const double *x, const int32_t *order, const int32_t *depth, const double *low, const double *high,
+        Py_ssize_t n, double *out
+    ) noexcept nogil
+
 cdef struct LargeBlocks:
     # One user's blocks if these are large; n = 0: they are not.
     Py_ssize_t n
@@ -45,6 +88,7 @@ cdef struct LargeBlocks:
 
 cdef enum:
     SEGMENT = 1024  # rows of a long vector that are pooled by themselves first
+    _SMALL = 24  # rows of a large block, on average, up to which there is one loop over all of a user's blocks
 
 cdef struct Values:
     # What is projected, of all users.
@@ -224,7 +268,7 @@ cdef bint _projected_alone(User user, Memory memory) noexcept nogil:
     if user.values.weights == NULL and user.blocks.n:
         _lift(user, memory.lifted)
         _find_borders(user, memory)
-        _write_between(user)
+        _write_between(user, memory.lifted)
         return True
     _arrange(user, memory.spare)
     if user.n <= SEGMENT:
@@ -336,6 +380,9 @@ cdef void _lift(User user, double *lifted) noexcept nogil:
     """Compute v = x - eps depth at every place."""
     cdef Py_ssize_t block, place, start = 0
     cdef double margin
+    if user.n <= _SMALL * user.blocks.n:
+        lift_rows(user.values.x, user.order, user.depth, user.values.eps, user.n, lifted)
+        return
     for block in range(user.blocks.n):
         margin = user.values.eps * block
         for place in range(start, user.blocks.ends[block]):
@@ -397,14 +444,21 @@ cdef double _border(
         start = mean
 
 
-cdef void _write_between(User user) noexcept nogil:
+cdef void _write_between(User user, double *spare) noexcept nogil:
     """Write every row, moved into the interval between its block's borders; a row that is not moved keeps its x."""
     cdef Py_ssize_t block, place, row, start = 0
-    cdef double low, high
+    cdef double *low = spare
+    cdef double *high = spare + user.blocks.n
+    cdef double least, most
     for block in range(user.blocks.n):
-        low = user.blocks.borders[block - 1] + user.values.eps * block if block else -INFINITY
-        high = user.blocks.borders[block] + user.values.eps * block if block + 1 < user.blocks.n else INFINITY
+        low[block] = user.blocks.borders[block - 1] + user.values.eps * block if block else -INFINITY
+        high[block] = user.blocks.borders[block] + user.values.eps * block if block + 1 < user.blocks.n else INFINITY
+    if user.n <= _SMALL * user.blocks.n:
+        move_rows(user.values.x, user.order, user.depth, low, high, user.n, user.values.out)
+        return
+    for block in range(user.blocks.n):
+        least, most = low[block], high[block]
         for place in range(start, user.blocks.ends[block]):
             row = user.order[place]
-            user.values.out[row] = max(low, min(high, user.values.x[row]))
+            user.values.out[row] = max(least, min(most, user.values.x[row]))
         start = user.blocks.ends[block]

@@ -218,10 +218,10 @@ cdef extern from *:
     /* The place of each of n keys, padded to `room`, if they fall; that of the padding is n. Whether the keys all
        differ, none of them NaN or -infinity: else some have places that others have too. */
     static inline __attribute__((always_inline)) int rankbench_distinct_places_in(
-        const double *keys, Py_ssize_t n, const int room, int64_t *places
+        const double *keys, Py_ssize_t n, Py_ssize_t looked_at, const int room, int64_t *places
     ) {
         rankbench_marks higher[RANKBENCH_RUN / RANKBENCH_WIDTH] = {{0}}, sums = {0};
-        for (int j = 0; j < room; j++) {
+        for (Py_ssize_t j = 0; j < looked_at; j++) {
             const rankbench_row key = keys[j] - (rankbench_row) {0};
             for (int k = 0; k < room / RANKBENCH_WIDTH; k++) {
                 rankbench_row row;
@@ -236,9 +236,7 @@ cdef extern from *:
     }
 
     static inline int rankbench_distinct_places_of(const double *keys, Py_ssize_t n, int64_t *places) {
-        if (n > 8)
-            return rankbench_distinct_places_in(keys, n, 16, places);
-        return rankbench_distinct_places_in(keys, n, 8, places);
+        return rankbench_distinct_places_in(keys, n, n, RANKBENCH_RUN, places);
     }
 
     /* The same if equal keys stay as they stood and none is NaN. */
@@ -288,7 +286,7 @@ cdef extern from *:
                 memcpy(taken[of] + k, &rows[of], sizeof rows[of]);
             }
         }
-        if (!rankbench_distinct_places_in(taken[0], n, room, places))
+        if (!rankbench_distinct_places_in(taken[0], n, room, room, places))
             rankbench_break_ties(taken[0], taken[1], n, places);
         for (int i = 0; i < room; i++) {
             pairs[2 * places[i]] = taken[0][i];

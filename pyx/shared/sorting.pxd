@@ -1,10 +1,11 @@
 # Sorting without the GIL: stable, no allocation, O(n log n).
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
-from rankbench.kernels.shared.counting cimport distinct_places_of, pad
+from rankbench.kernels.shared.counting cimport distinct_places_of
 
 cdef enum:
     RUN = 16
@@ -75,7 +76,8 @@ cdef inline bint _sort_run(const double *keys, int32_t *order, Py_ssize_t n) noe
     for i in range(n):
         before[i] = order[i]
         falling[i] = -keys[order[i]]
-    pad(falling, n)
+    for i in range(n, RUN):
+        falling[i] = -INFINITY
     if distinct_places_of(falling, n, place):
         for i in range(n):
             order[place[i]] = before[i]
