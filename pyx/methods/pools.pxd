@@ -29,51 +29,49 @@ cdef extern from *:
 
     typedef long long rankbench_truths __attribute__((vector_size(16)));  /* all bits set: true */
 
+    /* `top` counts the doubles before the last pool: addresses are made of it, and of nothing else, without a shift. */
     static inline __attribute__((always_inline)) void rankbench_step(
-        rankbench_two *last, Py_ssize_t *top, Py_ssize_t *next, rankbench_pool *pools, int32_t *ends
+        rankbench_two *last, Py_ssize_t *top, Py_ssize_t *next, double *pools, int32_t *ends
     ) {
         rankbench_two below, row;
-        memcpy(&below, &pools[*top - 1], sizeof below);
-        memcpy(&row, &pools[*next], sizeof row);
+        memcpy(&below, pools + *top - 2, sizeof below);
+        memcpy(&row, pools + 2 * *next, sizeof row);
         const rankbench_two products = (rankbench_two) {(*last)[1], (*last)[0]} * below;
         const rankbench_two higher = {products[0], products[0]}, lower = {products[1], products[1]};
         const rankbench_truths falls = higher > lower;
-        memcpy(&pools[*top], last, sizeof *last);
-        ends[*top] = (int32_t) *next;
+        memcpy(pools + *top, last, sizeof *last);
+        *(int32_t *) ((char *) ends + 2 * *top) = (int32_t) *next;
         *last = (rankbench_two) ((falls & (rankbench_truths) (*last + below)) | (~falls & (rankbench_truths) row));
-        *top += 1 + 2 * (Py_ssize_t) falls[0];
+        *top += 2 + 4 * (Py_ssize_t) falls[0];
         *next += 1 + (Py_ssize_t) falls[0];
     }
+
+    /* In an array these would be kept in memory, so those of each sequence have names. */
+    #define RANKBENCH_EACH(what) what(0) what(1) what(2) what(3)
+    #define RANKBENCH_BEGUN(k) rankbench_two last##k; \
+        Py_ssize_t top##k = 2 * four[k].top, next##k = four[k].next; \
+        memcpy(&last##k, &four[k].last, sizeof last##k);
+    #define RANKBENCH_LEFT(k) left = left < four[k].end - next##k ? left : four[k].end - next##k;
+    #define RANKBENCH_STEP(k) rankbench_step(&last##k, &top##k, &next##k, (double *) pools, ends);
+    #define RANKBENCH_END(k) four[k].top = top##k / 2; \
+        four[k].next = next##k; \
+        memcpy(&four[k].last, &last##k, sizeof last##k);
 
     /* Takes rows of all four sequences, until one of them has no more. */
     static __attribute__((noinline)) void rankbench_side_by_side(
         rankbench_sequence *four, rankbench_pool *pools, int32_t *ends
     ) {
-        Py_ssize_t top[4], next[4], left, k, step;
-        rankbench_two last[4];
-        for (k = 0; k < 4; k++) {
-            top[k] = four[k].top;
-            next[k] = four[k].next;
-            memcpy(&last[k], &four[k].last, sizeof last[k]);
-        }
+        RANKBENCH_EACH(RANKBENCH_BEGUN)
         for (;;) {
-            left = four[0].end - next[0];
-            for (k = 1; k < 4; k++)
-                left = left < four[k].end - next[k] ? left : four[k].end - next[k];
+            Py_ssize_t left = PY_SSIZE_T_MAX;
+            RANKBENCH_EACH(RANKBENCH_LEFT)
             if (left < 1)
                 break;
-            for (step = 0; step < left; step++) {  /* each takes one row at most */
-                rankbench_step(&last[0], &top[0], &next[0], pools, ends);
-                rankbench_step(&last[1], &top[1], &next[1], pools, ends);
-                rankbench_step(&last[2], &top[2], &next[2], pools, ends);
-                rankbench_step(&last[3], &top[3], &next[3], pools, ends);
+            for (; left; left--) {  /* each takes one row at most */
+                RANKBENCH_EACH(RANKBENCH_STEP)
             }
         }
-        for (k = 0; k < 4; k++) {
-            four[k].top = top[k];
-            four[k].next = next[k];
-            memcpy(&four[k].last, &last[k], sizeof last[k]);
-        }
+        RANKBENCH_EACH(RANKBENCH_END)
     }
     """
     ctypedef struct Pool "rankbench_pool":

@@ -273,7 +273,7 @@ cdef extern from *:
         int64_t places[RANKBENCH_RUN];
         for (int k = 0; k < room; k += RANKBENCH_WIDTH) {
             const rankbench_marks there = numbers < (double) (n - k) - (rankbench_row) {0};
-            rankbench_row rows[2];
+            rankbench_row rows[2] = {low, low};
             for (int lane = 0; lane < RANKBENCH_WIDTH; lane++) {
                 const int at = own ? 2 * (k + lane) : __builtin_ctzll(chosen);
                 const uint64_t others = chosen & (chosen - 1);
