@@ -246,13 +246,15 @@ cdef void _project_four(Levels levels, Py_ssize_t first, Values values, Memory m
     cdef User user
     cdef User users[4]
     cdef Sequence four[4]
-    for k in range(4):
+    for k in range(4):  # before any rows are taken, as a long vector's are taken into the same memory
         users[k].n = 0
         if first + k < levels.n_users and levels.indptr[first + k + 1] > levels.indptr[first + k]:
             user = _of_user(levels, first + k, values)
             if not _projected_alone(user, memory):
                 users[k] = user
-                _take_rows(user, 0, user.n, &memory.pools[place])
+    for k in range(4):
+        if users[k].n:
+            _take_rows(users[k], 0, users[k].n, &memory.pools[place])
         four[k] = begun(memory.pools, place, users[k].n)
         place += users[k].n + 1
     side_by_side(four, memory.pools, memory.ends)

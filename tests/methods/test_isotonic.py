@@ -198,7 +198,7 @@ def strict(sizes, seed, slope):
 @pytest.mark.parametrize("slope", [-1.0, 0.9, 1.0, 1.5, 9.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_users_side_by_side_have_the_bits_of_each_alone(slope, weighted):
-    sizes = [40, 40, 40, 40, 0, 1, 30, 2, 70, 1, 1, 1, 1, 35, 20, 1024, 3000, 50, 60]
+    sizes = [40, 40, 40, 40, 0, 1, 30, 2, 70, 1, 1, 1, 1, 35, 20, 1024, 50, 3000, 60]
     indptr, y, x, masses = strict(sizes, 3, slope)
     weights = masses if weighted else None
     alone = [
