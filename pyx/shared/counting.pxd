@@ -273,18 +273,18 @@ cdef extern from *:
         int64_t places[RANKBENCH_RUN];
         for (int k = 0; k < room; k += RANKBENCH_WIDTH) {
             const rankbench_marks there = numbers < (double) (n - k) - (rankbench_row) {0};
-            rankbench_row rows[2] = {low, low};
+            rankbench_row row = {0}, rest = {0};
             for (int lane = 0; lane < RANKBENCH_WIDTH; lane++) {
                 const int at = own ? 2 * (k + lane) : __builtin_ctzll(chosen);
                 const uint64_t others = chosen & (chosen - 1);
-                rows[0][lane] = keys[at];
-                rows[1][lane] = second[at];
+                row[lane] = keys[at];
+                rest[lane] = second[at];
                 chosen = others ? others : chosen;
             }
-            for (int of = 0; of < 2; of++) {
-                rows[of] = (rankbench_row) (((rankbench_marks) rows[of] & there) | ((rankbench_marks) low & ~there));
-                memcpy(taken[of] + k, &rows[of], sizeof rows[of]);
-            }
+            row = (rankbench_row) (((rankbench_marks) row & there) | ((rankbench_marks) low & ~there));
+            rest = (rankbench_row) (((rankbench_marks) rest & there) | ((rankbench_marks) low & ~there));
+            memcpy(taken[0] + k, &row, sizeof row);
+            memcpy(taken[1] + k, &rest, sizeof rest);
         }
         if (!rankbench_distinct_places_in(taken[0], n, room, room, places))
             rankbench_break_ties(taken[0], taken[1], n, places);
