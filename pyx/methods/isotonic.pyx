@@ -176,8 +176,9 @@ def project(
 
     With `less_x`, write the projection minus x; then `out` must be another array than `x`.
 
-    Without weights no bit of the result depends on the warm start that a former call has left. O(n log n) per user
-    at most, O(n) where no two ratings are equal.
+    Without weights the warm start that a former call has left changes no more than last digits, and those only where
+    several borders between blocks are right but for rounding, as of values on a coarse grid. O(n log n) per user at
+    most, O(n) where no two ratings are equal.
     """
     threads = team(threads)
     cdef Py_ssize_t n = levels.order.shape[0]
