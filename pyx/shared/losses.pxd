@@ -15,21 +15,24 @@ from rankbench.kernels.shared.powers cimport logs_of_one_plus, power
 
 cdef extern from *:
     """
-    /* e^-|m|, which is zero where |m| is beyond 708. */
-    static inline rankbench_lanes rankbench_decays(rankbench_lanes margins) {
-        const rankbench_flags sign = (rankbench_flags) rankbench_all(-0.0);
-        const rankbench_lanes away = (rankbench_lanes) ((rankbench_flags) margins | sign);
-        return (rankbench_lanes) ((rankbench_flags) rankbench_powers_within(away) & ~(away < -708.0));
+    /* -|m|, and its power, which is zero where |m| is beyond 708. */
+    static inline rankbench_lanes rankbench_away(rankbench_lanes margins) {
+        return (rankbench_lanes) ((rankbench_flags) margins | (rankbench_flags) rankbench_all(-0.0));
+    }
+
+    static inline rankbench_lanes rankbench_decays_of(rankbench_lanes away, rankbench_exponents of) {
+        return (rankbench_lanes) ((rankbench_flags) rankbench_powers_of(of) & ~(away < -708.0));
     }
 
     static inline double rankbench_decay(double margin) {
-        return rankbench_decays((rankbench_lanes) {margin})[0];
+        const rankbench_lanes away = rankbench_away((rankbench_lanes) {margin});
+        return rankbench_decays_of(away, rankbench_exponents_within(away))[0];
     }
 
-    static inline void rankbench_all_decays(const double *margins, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_decays(rankbench_some(margins + k, n - k)), n - k);
-    }
+    RANKBENCH_IN_HALVES(
+        rankbench_all_decays, , , rankbench_exponents,
+        rankbench_exponents_within(rankbench_away(x)), rankbench_decays_of(rankbench_away(x), half)
+    )
 
     /* The derivative of the logistic loss at n margins, with their e^-|m|. */
     static inline void rankbench_logistic_slopes(

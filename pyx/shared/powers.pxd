@@ -51,53 +51,73 @@ cdef extern from *:
     #endif
     }
 
-    /* 2^k e^r, k being the last bits of `shifted`. */
-    static inline rankbench_lanes rankbench_scaled_powers(rankbench_lanes r, rankbench_lanes shifted) {
-        rankbench_lanes s = r * r, q = s * s, even, odd, x;
+    /* A number x = k ln 2 + r whose power is taken: the last bits of `shifted` are k. */
+    typedef struct { rankbench_lanes r, shifted; } rankbench_exponents;
+
+    /* Of numbers from -708 to 709. */
+    static inline rankbench_exponents rankbench_exponents_within(rankbench_lanes x) {
+        const rankbench_lanes shifted = x * 1.4426950408889634 + RANKBENCH_SHIFT, whole = shifted - RANKBENCH_SHIFT;
+        rankbench_lanes r = x - whole * 6.93147180369123816490e-01;  /* ln 2 in two parts: the first product is exact */
+        r = r - whole * 1.90821492927058770002e-10;
+        return (rankbench_exponents) {r, shifted};
+    }
+
+    static inline rankbench_exponents rankbench_exponents_of(rankbench_lanes x) {
+        return rankbench_exponents_within(rankbench_at_most(709.0, rankbench_at_least(-708.0, x)));
+    }
+
+    /* For the power of two: of x ln 2. */
+    static inline rankbench_exponents rankbench_exponents_of_two(rankbench_lanes x) {
+        x = rankbench_at_most(500.0, rankbench_at_least(-500.0, x));
+        const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
+        return (rankbench_exponents) {(x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted};
+    }
+
+    static inline rankbench_lanes rankbench_powers_of(rankbench_exponents of) {
+        rankbench_lanes r = of.r, s = r * r, q = s * s, even, odd, x;
         even = (1.0 / 2 + s * (1.0 / 24)) + q * (1.0 / 720 + s * (1.0 / 40320))
             + q * q * (1.0 / 3628800 + s * (1.0 / 479001600));
         odd = (1.0 / 6 + s * (1.0 / 120)) + q * (1.0 / 5040 + s * (1.0 / 362880))
             + q * q * (1.0 / 39916800 + s * (1.0 / 6227020800));
         x = 1.0 + (r + (s * even + r * s * odd));
-        return (rankbench_lanes) ((rankbench_flags) x + ((rankbench_flags) shifted << 52));
+        return (rankbench_lanes) ((rankbench_flags) x + ((rankbench_flags) of.shifted << 52));
     }
 
-    /* Powers of numbers from -708 to 709. */
-    static inline rankbench_lanes rankbench_powers_within(rankbench_lanes x) {
-        const rankbench_lanes shifted = x * 1.4426950408889634 + RANKBENCH_SHIFT, whole = shifted - RANKBENCH_SHIFT;
-        rankbench_lanes r = x - whole * 6.93147180369123816490e-01;  /* ln 2 in two parts: the first product is exact */
-        r = r - whole * 1.90821492927058770002e-10;
-        return rankbench_scaled_powers(r, shifted);
+    static inline rankbench_flags rankbench_halved(rankbench_lanes y) {
+        return y > 0.41421356237309503;
     }
 
-    static inline rankbench_lanes rankbench_powers_of(rankbench_lanes x) {
-        return rankbench_powers_within(rankbench_at_most(709.0, rankbench_at_least(-708.0, x)));
+    /* z and s = z / (2 + z) of ln(1 + y). */
+    typedef struct { rankbench_lanes z, s; } rankbench_quotients;
+
+    static inline rankbench_quotients rankbench_quotients_of(rankbench_lanes y) {
+        const rankbench_lanes z = RANKBENCH_PICK(rankbench_halved(y), (y - 1.0) * 0.5, y);
+        return (rankbench_quotients) {z, z / (2.0 + z)};
     }
 
-    static inline rankbench_lanes rankbench_logs_of_one_plus(rankbench_lanes y) {
-        const rankbench_flags large = y > 0.41421356237309503;
-        const rankbench_lanes z = RANKBENCH_PICK(large, (y - 1.0) * 0.5, y), half = 0.5 * z * z, s = z / (2.0 + z);
-        const rankbench_lanes t = s * s, q = t * t;
+    static inline rankbench_lanes rankbench_logs_of_one_plus(rankbench_lanes y, rankbench_quotients of) {
+        const rankbench_lanes z = of.z, s = of.s, half = 0.5 * z * z, t = s * s, q = t * t;
         const rankbench_lanes even = (2.0 / 3 + q * (2.0 / 7) + q * q * (2.0 / 11 + q * (2.0 / 15)))
             + q * q * (q * q) * (2.0 / 19 + q * (2.0 / 23));
         const rankbench_lanes odd = (2.0 / 5 + q * (2.0 / 9) + q * q * (2.0 / 13 + q * (2.0 / 17)))
             + q * q * (q * q) * (2.0 / 21);
         const rankbench_lanes log = z - (half - s * (half + t * (even + t * odd)));
-        return RANKBENCH_PICK(large, log + RANKBENCH_LN_2, log);
+        return RANKBENCH_PICK(rankbench_halved(y), log + RANKBENCH_LN_2, log);
     }
 
-    static inline rankbench_lanes rankbench_powers_of_two(rankbench_lanes x) {
-        x = rankbench_at_most(500.0, rankbench_at_least(-500.0, x));
-        const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
-        return rankbench_scaled_powers((x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted);
+    /* y of x = 2^k (1 + y). */
+    static inline rankbench_lanes rankbench_mantissas(rankbench_lanes x) {
+        return (rankbench_lanes) (((rankbench_bits) x & 0xfffffffffffff) | 0x3ff0000000000000) - 1.0;
+    }
+
+    static inline rankbench_lanes rankbench_binary_logs_of(rankbench_lanes x, rankbench_quotients of) {
+        const rankbench_lanes shifted = (rankbench_lanes) ((rankbench_bits) x >> 52 | 0x4330000000000000);
+        const rankbench_lanes whole = shifted - (0x1p52 + 1023.0), unknown = x - x;  /* zero; NaN if x is not finite */
+        return (whole + unknown) + rankbench_logs_of_one_plus(rankbench_mantissas(x), of) * 1.4426950408889634;
     }
 
     static inline rankbench_lanes rankbench_binary_logs(rankbench_lanes x) {
-        const rankbench_bits bits = (rankbench_bits) x;
-        const rankbench_lanes whole = (rankbench_lanes) (bits >> 52 | 0x4330000000000000) - (0x1p52 + 1023.0);
-        const rankbench_lanes y = (rankbench_lanes) ((bits & 0xfffffffffffff) | 0x3ff0000000000000) - 1.0;
-        const rankbench_lanes unknown = x - x;  /* zero, or NaN if x is not finite */
-        return (whole + unknown) + rankbench_logs_of_one_plus(y) * 1.4426950408889634;
+        return rankbench_binary_logs_of(x, rankbench_quotients_of(rankbench_mantissas(x)));
     }
 
     /* The first n > 0 numbers of a register, as far as it goes; what is missing is zero. */
@@ -126,44 +146,70 @@ cdef extern from *:
 
     static inline double rankbench_power(double x) {
         if (x >= -708.0 && x <= 709.0)  /* a branch that is foreseen takes no time */
-            return rankbench_powers_within((rankbench_lanes) {x})[0];
-        return rankbench_powers_of((rankbench_lanes) {x})[0];
-    }
-
-    static inline void rankbench_powers(const double *x, double less, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_powers_of(rankbench_some(x + k, n - k) - less), n - k);
-    }
-
-    static inline void rankbench_sigmoids(const double *x, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH) {
-            const rankbench_lanes power = rankbench_powers_of(-rankbench_some(x + k, n - k));
-            rankbench_store_some(out + k, 1.0 / (1.0 + power), n - k);
-        }
+            return rankbench_powers_of(rankbench_exponents_within((rankbench_lanes) {x}))[0];
+        return rankbench_powers_of(rankbench_exponents_of((rankbench_lanes) {x}))[0];
     }
 
     static inline double rankbench_power_of_two(double x) {
-        return rankbench_powers_of_two((rankbench_lanes) {x})[0];
+        return rankbench_powers_of(rankbench_exponents_of_two((rankbench_lanes) {x}))[0];
     }
 
     static inline double rankbench_binary_log(double x) {
         return rankbench_binary_logs((rankbench_lanes) {x, 1.0})[0];
     }
 
-    static inline void rankbench_all_powers_of_two(const double *x, double less, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_powers_of_two(rankbench_some(x + k, n - k) - less), n - k);
-    }
+    #define RANKBENCH_TOGETHER 16  /* numbers that are worked on side by side */
+    #define RANKBENCH_COMMA ,
 
-    static inline void rankbench_all_binary_logs(const double *x, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_binary_logs(rankbench_some(x + k, n - k)), n - k);
-    }
+    /* Defines a function of n numbers x in two halves: `first` gives a `half` of each, and `second` what is asked for.
 
-    static inline void rankbench_all_logs_of_one_plus(const double *y, Py_ssize_t n, double *out) {
-        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
-            rankbench_store_some(out + k, rankbench_logs_of_one_plus(rankbench_some(y + k, n - k)), n - k);
-    }
+       The terms of a series wait for each other. A processor has room for the instructions of two or three series that
+       do, which is not enough to keep it busy; with so many first halves before their second ones it has work. */
+    #define RANKBENCH_IN_HALVES(name, parameter, argument, type, first, second) \\
+        static __attribute__((noinline)) void name##_together(const double *from, parameter double *out) { \\
+            type halves[RANKBENCH_TOGETHER / RANKBENCH_WIDTH]; \\
+            rankbench_lanes x; \\
+            for (int k = 0; k < RANKBENCH_TOGETHER; k += RANKBENCH_WIDTH) { \\
+                RANKBENCH_LOAD(x, from + k); \\
+                halves[k / RANKBENCH_WIDTH] = first; \\
+            } \\
+            for (int k = 0; k < RANKBENCH_TOGETHER; k += RANKBENCH_WIDTH) { \\
+                const type half = halves[k / RANKBENCH_WIDTH]; \\
+                RANKBENCH_LOAD(x, from + k); \\
+                x = second; \\
+                RANKBENCH_STORE(out + k, x); \\
+            } \\
+        } \\
+        static inline void name(const double *from, parameter Py_ssize_t n, double *out) { \\
+            Py_ssize_t k = 0; \\
+            for (; k + RANKBENCH_TOGETHER <= n; k += RANKBENCH_TOGETHER) \\
+                name##_together(from + k, argument out + k); \\
+            for (; k < n; k += RANKBENCH_WIDTH) { \\
+                const rankbench_lanes x = rankbench_some(from + k, n - k); \\
+                const type half = first; \\
+                rankbench_store_some(out + k, second, n - k); \\
+            } \\
+        }
+
+    RANKBENCH_IN_HALVES(
+        rankbench_powers, double less RANKBENCH_COMMA, less RANKBENCH_COMMA,
+        rankbench_exponents, rankbench_exponents_of(x - less), rankbench_powers_of(half)
+    )
+    RANKBENCH_IN_HALVES(
+        rankbench_all_powers_of_two, double less RANKBENCH_COMMA, less RANKBENCH_COMMA,
+        rankbench_exponents, rankbench_exponents_of_two(x - less), rankbench_powers_of(half)
+    )
+    RANKBENCH_IN_HALVES(
+        rankbench_sigmoids, , , rankbench_exponents, rankbench_exponents_of(-x), 1.0 / (1.0 + rankbench_powers_of(half))
+    )
+    RANKBENCH_IN_HALVES(
+        rankbench_all_logs_of_one_plus, , ,
+        rankbench_quotients, rankbench_quotients_of(x), rankbench_logs_of_one_plus(x, half)
+    )
+    RANKBENCH_IN_HALVES(
+        rankbench_all_binary_logs, , ,
+        rankbench_quotients, rankbench_quotients_of(rankbench_mantissas(x)), rankbench_binary_logs_of(x, half)
+    )
     """
     const double LN_2 "RANKBENCH_LN_2"
     double power "rankbench_power" (double x) noexcept nogil  # e^x
