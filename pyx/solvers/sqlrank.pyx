@@ -15,11 +15,22 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
+from rankbench.kernels.shared.lanes cimport read_ahead
 from rankbench.kernels.shared.losses cimport decays
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.powers cimport LN_2, binary_logs, sigmoids
 from rankbench.kernels.shared.rows cimport count_rows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
+
+cdef extern from *:
+    """
+    static inline void rankbench_divide(const double *x, const double *y, Py_ssize_t n, double *out) {
+        for (Py_ssize_t k = 0; k < n; k += RANKBENCH_WIDTH)
+            rankbench_store_some(out + k, rankbench_some(x + k, n - k) / rankbench_some(y + k, n - k), n - k);
+    }
+    """
+    # out = x / y, for n numbers
+    void _divide "rankbench_divide" (const double *x, const double *y, Py_ssize_t n, double *out) noexcept nogil
 
 cdef struct Ties:
     # Scratch memory of one thread, a number for each place of a group.
@@ -27,11 +38,12 @@ cdef struct Ties:
     int32_t *scratch
 
 cdef enum:
-    BLOCK = 8  # places that are worked on side by side
+    BLOCK = 16  # places that are worked on side by side
 
 cdef struct Memory:
     # Scratch memory of one thread, a number for each place of a list.
-    double *exponents  # m_t
+    double *sigmoids  # of the scores, where these are m_t
+    double *shares  # e^(m_t - the highest m from t on), and then e^m_t / T_t
     double *steps  # e^-|m_t - the highest m behind it|, then T_{t + 1} / T_t, and then sum_{r <= t} T_t / T_r
     double *sums  # T_t / e^(the highest m from t on)
     double *behind  # T_{t + 1} / e^(the highest m from t on)
@@ -124,70 +136,80 @@ cdef inline void _order_group(
 
 cdef Memory _lay_out(Arena *arena, Py_ssize_t longest) noexcept nogil:
     """Room for a list of so many places."""
-    return Memory(floats(arena, longest), floats(arena, longest), floats(arena, longest), floats(arena, longest))
+    return Memory(
+        floats(arena, longest), floats(arena, longest), floats(arena, longest), floats(arena, longest),
+        floats(arena, longest),
+    )
 
 
 cdef double _of_list(
     const double *scores, Py_ssize_t n, bint sigmoid, Memory memory, double *slopes
 ) noexcept nogil:
-    """The loss of a list, and the slopes: what is e^m_t / T_t at first, times sum_{r <= t} T_t / T_r, less 1."""
-    cdef const double *m = memory.exponents
+    """The loss of a list, and the slopes: e^m_t / T_t times sum_{r <= t} T_t / T_r, less 1.
+
+    The slopes are written from the first on alone: other orders keep the processor waiting for their memory.
+    """
+    cdef const double *m = scores
     cdef double loss
     cdef Py_ssize_t place
-    _exponents(scores, n, sigmoid, memory.exponents)
-    loss = _sum_from_the_end(n, memory, slopes)
-    for place in range(n):
-        slopes[place] /= memory.sums[place]
-        memory.steps[place] = memory.behind[place] / memory.sums[place]
+    if sigmoid:
+        sigmoids(scores, n, memory.sigmoids)
+        m = memory.sigmoids
+    else:
+        read_ahead(scores, n)  # which are read from the end on
+    loss = _sum_from_the_end(m, n, memory)
     loss = _sum_from_the_start(n, memory, loss)
     for place in range(n):
-        slopes[place] = slopes[place] * memory.steps[place] - 1.0
-    if sigmoid:
-        for place in range(n):
+        slopes[place] = memory.shares[place] * memory.steps[place] - 1.0
+        if sigmoid:
             slopes[place] *= m[place] * (1.0 - m[place])
     return loss
 
 
-cdef inline double _sum_from_the_end(Py_ssize_t n, Memory memory, double *shares) noexcept nogil:
+cdef inline double _sum_from_the_end(const double *m, Py_ssize_t n, Memory memory) noexcept nogil:
     """Fill in e^m_t / e^(the highest m from t on), and the sums; returns sum_t (the highest m from t on) - m_t.
 
     Powers are taken of differences from the highest m so far alone, so that nothing overflows. While the sums of a
     block wait for each other, the powers of the block before it and the differences of the one before that are found.
     """
-    cdef const double *m = memory.exponents
-    cdef double highest = -INFINITY, behind = 0.0, beyond = 0.0, peak = -INFINITY, own
+    cdef double highest = -INFINITY, behind = 0.0, beyond = 0.0, peak = -INFINITY, own, exponent
     cdef Py_ssize_t last = (n - 1) // BLOCK * BLOCK, first = last, second, third, place
     while first > -3 * BLOCK:
         second, third = first + BLOCK, first + 2 * BLOCK
         if first >= 0:
             for place in range(min(n, second) - 1, first - 1, -1):
-                memory.steps[place] = m[place] - peak
-                peak = max(peak, m[place])
+                own = m[place]
+                memory.steps[place] = own - peak
+                peak = max(peak, own)
         if 0 <= second <= last:
             decays(memory.steps + second, min(n, third) - second, memory.steps + second)
         for place in range(min(n, third + BLOCK) - 1, third - 1, -1):
-            own = memory.steps[place]
-            if m[place] > highest:
-                own, behind, highest = 1.0, behind * own, m[place]
+            own, exponent = memory.steps[place], m[place]
+            if exponent > highest:
+                own, behind, highest = 1.0, behind * own, exponent
             memory.behind[place] = behind
             behind += own
-            shares[place] = own
+            memory.shares[place] = own
             memory.sums[place] = behind
-            beyond += highest - m[place]
+            beyond += highest - exponent
         first -= BLOCK
     return beyond
 
 
 cdef inline double _sum_from_the_start(Py_ssize_t n, Memory memory, double loss) noexcept nogil:
-    """Put sum_{r <= t} T_t / T_r in the place of the steps; returns the loss, given what is beyond its logarithms.
+    """Divide the shares by T_t, and put sum_{r <= t} T_t / T_r in the place of the steps; returns the loss, given what
+    is beyond its logarithms.
 
-    While the sums of a block wait for each other, the logarithms of the next one are found.
+    While the sums of a block wait for each other, the quotients and the logarithms of the next one are found.
     """
     cdef double ahead = 0.0, step
-    cdef Py_ssize_t next_ = 0, place
+    cdef Py_ssize_t next_ = 0, count, place
     while next_ < n + BLOCK:
         if next_ < n:
-            binary_logs(memory.sums + next_, min(n - next_, <Py_ssize_t> BLOCK), memory.sums + next_)
+            count = min(n - next_, <Py_ssize_t> BLOCK)
+            _divide(memory.shares + next_, memory.sums + next_, count, memory.shares + next_)
+            _divide(memory.behind + next_, memory.sums + next_, count, memory.steps + next_)
+            binary_logs(memory.sums + next_, count, memory.sums + next_)
         for place in range(max(0, next_ - BLOCK), min(n, next_)):
             loss += LN_2 * memory.sums[place]
             step = memory.steps[place]
@@ -196,13 +218,3 @@ cdef inline double _sum_from_the_start(Py_ssize_t n, Memory memory, double loss)
             ahead *= step
         next_ += BLOCK
     return loss
-
-
-cdef inline void _exponents(const double *scores, Py_ssize_t n, bint sigmoid, double *out) noexcept nogil:
-    """The scores, or their sigmoids."""
-    cdef Py_ssize_t k
-    if sigmoid:
-        sigmoids(scores, n, out)
-    else:
-        for k in range(n):
-            out[k] = scores[k]
