@@ -85,6 +85,52 @@ cdef inline int32_t draw_next(Bits *bits, int32_t *order, Py_ssize_t place, Py_s
     return chosen
 
 
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #include <stdint.h>
+    #ifdef __AVX2__
+    #include <immintrin.h>
+    #endif
+
+    /* Draws below bound, bound + by, ..., four at a time, where the processor has registers for that; returns how many.
+       There are none if one of them would be rejected, which is rare. */
+    static inline ptrdiff_t rankbench_draw_fours(uint64_t *state, int64_t bound, int by, ptrdiff_t n, int32_t *out) {
+        ptrdiff_t k = 0;
+    #ifdef __AVX2__
+        typedef uint64_t words __attribute__((vector_size(32)));
+        const uint64_t odd = 0x9E3779B97F4A7C15, apart = 4 * (int64_t) by;
+        const __m256i upper = _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7); /* halves of the products */
+        words states = *state + odd * (words) {1, 2, 3, 4}, bounds = bound + (int64_t) by * (words) {0, 1, 2, 3};
+        words x, product, rejected = {0};
+        for (; k + 4 <= n; k += 4, states += 4 * odd, bounds += apart) {
+            x = (states ^ states >> 30) * 0xBF58476D1CE4E5B9;
+            x = (x ^ x >> 27) * 0x94D049BB133111EB;
+            x = (x ^ x >> 31) >> 32;
+            product = (words) _mm256_mul_epu32((__m256i) x, (__m256i) bounds);
+            rejected |= (product & 0xffffffff) - bounds; /* negative where the lower half is below the bound */
+            const __m256i drawn = _mm256_permutevar8x32_epi32((__m256i) product, upper);
+            _mm_storeu_si128((__m128i *) (out + k), _mm256_castsi256_si128(drawn));
+        }
+        if (_mm256_movemask_pd((__m256d) rejected))
+            return 0;
+        *state += odd * (uint64_t) k;
+    #endif
+        return k;
+    }
+    """
+    Py_ssize_t _draw_fours "rankbench_draw_fours" (
+        uint64_t *state, int64_t bound, int by, Py_ssize_t n, int32_t *out
+    ) noexcept nogil
+
+
+cdef inline void draw_below(Stream *stream, Py_ssize_t bound, int by, Py_ssize_t n, int32_t *out) noexcept nogil:
+    """Uniform draws below bound, bound + by, bound + 2 by, ...: n of them, as `below` draws them one after another."""
+    cdef Py_ssize_t k
+    for k in range(_draw_fours(&stream.state, bound, by, n, out), n):
+        out[k] = <int32_t> below(stream, <uint32_t> (bound + k * by))
+
+
 cdef inline void shuffled(Stream *stream, int32_t *order, Py_ssize_t n) noexcept nogil:
     """Fill `order` with 0 .. n-1 in random order (Fisher and Yates, inside out)."""
     cdef Py_ssize_t place, drawn

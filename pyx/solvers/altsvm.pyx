@@ -33,7 +33,7 @@ from numpy.random cimport bitgen_t
 
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
-from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, shuffled, stream_of
+from rankbench.kernels.shared.draws cimport Stream, below, bit_generator, draw_below, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport (
     LANES, Difference, dot, fetch, fetch_both, long_dot_difference, of_long_difference, read_ahead
 )
@@ -81,6 +81,15 @@ cdef struct UsersMachine:
     const double *items
     Py_ssize_t rank  # padded to whole lanes
 
+cdef struct Draws:
+    # Records that are drawn from all of them, as many as there are.
+    bitgen_t *bits
+    Record *first
+    Py_ssize_t n
+    Py_ssize_t known  # how many have been drawn
+    float *duals  # of all records, in the users' half; else NULL
+    Record *records[_DRAWN]  # the last that were drawn
+
 cdef struct User:
     # The machine of one user.
     Py_ssize_t n  # comparisons
@@ -95,6 +104,54 @@ cdef struct Memory:
     # Scratch memory of one thread.
     int32_t *orders[2]  # of the comparisons of two users
     double *weights  # one per item; all zero between two users
+
+cdef extern from *:
+    """
+    /* Exchanges two records, which have 16 bytes: moved in one piece, a record is ready to be read again at once. */
+    static inline void rankbench_exchange(void *one, void *other) {
+        rankbench_two a, b;
+        memcpy(&a, one, sizeof a);
+        memcpy(&b, other, sizeof b);
+        memcpy(one, &b, sizeof b);
+        memcpy(other, &a, sizeof a);
+    }
+
+    /* Adds step u to four numbers of v, and subtracts it from w. */
+    static inline void rankbench_move_along(const double *u, double *v, double *w, double step) {
+        for (int k = 0; k < 4; k += RANKBENCH_WIDTH) {
+            rankbench_lanes along, sum;
+            RANKBENCH_LOAD(along, u + k);
+            along *= step;
+            RANKBENCH_LOAD(sum, v + k);
+            sum += along;
+            RANKBENCH_STORE(v + k, sum);
+            RANKBENCH_LOAD(sum, w + k);
+            sum -= along;
+            RANKBENCH_STORE(w + k, sum);
+        }
+    }
+
+    /* A record's user and items. */
+    typedef struct { const double *user; double *better, *worse; } rankbench_vectors;
+
+    static inline void rankbench_move_both(
+        rankbench_vectors a, rankbench_vectors b, double step, double other_step, Py_ssize_t n
+    ) {
+        for (Py_ssize_t k = 0; k < n; k += 4) {
+            rankbench_move_along(a.user + k, a.better + k, a.worse + k, step);
+            rankbench_move_along(b.user + k, b.better + k, b.worse + k, other_step);
+        }
+    }
+    """
+    ctypedef struct Three "rankbench_vectors":
+        const double *user
+        double *better
+        double *worse
+    void _exchange "rankbench_exchange" (void *one, void *other) noexcept nogil
+    # Two moves as `_add_both` makes them, of records without a common item.
+    void _move_both "rankbench_move_both" (
+        Three a, Three b, double step, double other_step, Py_ssize_t n
+    ) noexcept nogil
 
 cdef extern from *:
     """
@@ -263,9 +320,7 @@ def users_pass(
     cdef Arena arena = Arena(NULL, 0)
     cdef Memory memory = _lay_out(&arena, longest, n_items)
     cdef Scratch scratch = Scratch(arena.used, threads)
-    cdef UsersMachine machine = UsersMachine(
-        box.bounds, &duals[0], &vectors.users[0, 0], &vectors.items[0, 0], vectors.items.shape[1]
-    )
+    cdef UsersMachine machine = _users_machine(box, duals, vectors)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
         memory = _lay_out(&arena, longest, n_items)
@@ -276,17 +331,12 @@ def users_pass(
 
 def drawn_items_pass(*, Box box, TaskRecords tasks, Vectors vectors, rng):
     """Make as many updates of V as there are comparisons, each by a comparison drawn uniformly at random."""
-    cdef bitgen_t *bits = bit_generator(rng)
     cdef ItemsMachine machine = _items_machine(box, vectors, False)
     cdef double[::1] inverses = _inverses(box, vectors, 1)
-    cdef Py_ssize_t many, left = tasks.records.shape[0]
-    cdef Record *drawn[_DRAWN]
+    cdef Draws draws = _draws(tasks, rng, NULL)
     machine.inverses = &inverses[0]
     with rng.bit_generator.lock, nogil:
-        while left > 0:
-            many = _draw_records(bits, tasks, left, drawn)
-            _visit_drawn(&machine, drawn, many)
-            left -= many
+        _visit_drawn_items(&machine, &draws)
 
 
 def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors vectors, rng):
@@ -294,43 +344,11 @@ def drawn_users_pass(*, Box box, TaskRecords tasks, float[::1] duals, Vectors ve
 
     The dual of a record has the same index in `duals`.
     """
-    cdef Bounds bounds = box.bounds
-    cdef bitgen_t *bits = bit_generator(rng)
-    cdef Py_ssize_t k, many, left = tasks.records.shape[0], rank = vectors.items.shape[1]
-    agree("duals", duals.shape[0], left)
-    cdef double *users = &vectors.users[0, 0]
-    cdef const double *items = &vectors.items[0, 0]
-    cdef const Record *record
-    cdef Record *drawn[_DRAWN]
+    agree("duals", duals.shape[0], tasks.records.shape[0])
+    cdef UsersMachine machine = _users_machine(box, duals, vectors)
+    cdef Draws draws = _draws(tasks, rng, machine.duals)
     with rng.bit_generator.lock, nogil:
-        while left > 0:
-            many = _draw_records(bits, tasks, left, drawn)
-            left -= many
-            for k in range(many):
-                fetch(<double *> &duals[drawn[k] - tasks.first], 1)
-            for k in range(-_DRAWN_AHEAD, many):
-                if k + _DRAWN_AHEAD < many:
-                    record = drawn[k + _DRAWN_AHEAD]
-                    fetch(users + record.user * rank, rank)
-                    read_ahead(items + record.better * rank, rank)
-                    read_ahead(items + record.worse * rank, rank)
-                if k >= 0:
-                    record = drawn[k]
-                    _update_user(
-                        &bounds, &duals[record - tasks.first], users + record.user * rank,
-                        items + record.better * rank, items + record.worse * rank, rank,
-                    )
-
-
-cdef inline Py_ssize_t _draw_records(
-    bitgen_t *bits, TaskRecords tasks, Py_ssize_t most, Record **drawn
-) noexcept nogil:
-    """Draw up to `most` records of all, as many as there is room for, and ask for each; returns how many."""
-    cdef Py_ssize_t k, many = min(most, <Py_ssize_t> _DRAWN)
-    for k in range(many):
-        drawn[k] = tasks.first + below(bits, <uint32_t> tasks.records.shape[0])
-        fetch(<double *> drawn[k], 1)
-    return many
+        _visit_drawn_users(&machine, &draws)
 
 
 def sums(*, const float[:] duals) -> tuple[float, float]:
@@ -357,6 +375,75 @@ cdef Memory _lay_out(Arena *arena, Py_ssize_t longest, Py_ssize_t n_items) noexc
     memory.orders[0], memory.orders[1] = ints(arena, longest), ints(arena, longest)
     memory.weights = floats(arena, n_items)
     return memory
+
+
+# ---- comparisons in random order ----
+
+
+cdef Draws _draws(TaskRecords tasks, rng, float *duals):
+    """Draws from all records; none is drawn yet."""
+    cdef Draws draws
+    draws.bits, draws.first, draws.n, draws.known = bit_generator(rng), tasks.first, tasks.records.shape[0], 0
+    draws.duals = duals
+    return draws
+
+
+cdef inline void _draw_until(Draws *draws, Py_ssize_t place) noexcept nogil:
+    """Draw the records up to a place, if there are so many, and ask for each."""
+    cdef Record *record
+    while draws.known < min(place, draws.n):
+        record = draws.first + below(draws.bits, <uint32_t> draws.n)
+        fetch(<double *> record, 1)
+        if draws.duals:
+            fetch(<double *> (draws.duals + (record - draws.first)), 1)
+        draws.records[draws.known % <size_t> _DRAWN] = record
+        draws.known += 1
+
+
+cdef inline Record *_drawn(const Draws *draws, Py_ssize_t place) noexcept nogil:
+    """The record that was drawn for this place."""
+    return draws.records[place % <size_t> _DRAWN]
+
+
+cdef void _visit_drawn_items(const ItemsMachine *shared, Draws *draws) noexcept nogil:
+    """Update V by each record, while the next ones are drawn and what they need is asked for."""
+    cdef ItemsMachine machine = shared[0]
+    cdef Py_ssize_t place = 0, ahead = 0, rank = machine.rank
+    cdef Record *one
+    while place < draws.n:
+        _draw_until(draws, place + _DRAWN)
+        while ahead < min(draws.n, place + _DRAWN_AHEAD):
+            one = _drawn(draws, ahead)
+            read_ahead(machine.users + one.user * rank, rank)
+            fetch_both(machine.items + one.better * rank, machine.items + one.worse * rank, rank)
+            ahead += 1
+        one = _drawn(draws, place)
+        if place + 1 < draws.n and _share_no_item(one, _drawn(draws, place + 1)):
+            _update_two_records(&machine, one, _drawn(draws, place + 1))
+            place += 2
+        else:
+            _update_items(&machine, one, machine.inverses[one.user])
+            place += 1
+
+
+cdef void _visit_drawn_users(const UsersMachine *shared, Draws *draws) noexcept nogil:
+    """Update U by each record, while the next ones are drawn and what they need is asked for."""
+    cdef UsersMachine machine = shared[0]
+    cdef Py_ssize_t place, ahead = 0, rank = machine.rank
+    cdef Record *one
+    for place in range(draws.n):
+        _draw_until(draws, place + _DRAWN)
+        while ahead < min(draws.n, place + _DRAWN_AHEAD):
+            one = _drawn(draws, ahead)
+            fetch(machine.users + one.user * rank, rank)
+            read_ahead(machine.items + one.better * rank, rank)
+            read_ahead(machine.items + one.worse * rank, rank)
+            ahead += 1
+        one = _drawn(draws, place)
+        _update_user(
+            &machine.bounds, machine.duals + (one - draws.first), machine.users + one.user * rank,
+            machine.items + one.better * rank, machine.items + one.worse * rank, rank,
+        )
 
 
 # ---- the items' half ----
@@ -386,7 +473,7 @@ cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n,
     """Visit a task window by window, from a random start and with a random stride that visits each window once."""
     cdef ItemsMachine machine = shared[0]
     cdef Py_ssize_t window = max(<Py_ssize_t> 32, _WINDOW // machine.rank), windows = (n + window - 1) // window
-    cdef Py_ssize_t place, stride = 1, _turn
+    cdef Py_ssize_t place, following, stride = 1, _turn
     if windows == 0:
         return
     place = below(&stream, <uint32_t> windows)
@@ -395,27 +482,21 @@ cdef void _visit_task(const ItemsMachine *shared, Record *records, Py_ssize_t n,
         while _common_divisor(stride, windows) != 1:
             stride = 1 + below(&stream, <uint32_t> (windows - 1))
     for _turn in range(windows):
-        _visit_window(&machine, records + place * window, min(window, n - place * window), &stream)
-        place = (place + stride) % windows
+        following = (place + stride) % windows
+        _visit_window(
+            &machine, records + place * window, min(window, n - place * window), records + following * window, &stream
+        )
+        place = following
 
 
 cdef inline void _visit_window(
-    const ItemsMachine *machine, Record *records, Py_ssize_t n, Stream *stream
+    const ItemsMachine *machine, Record *records, Py_ssize_t n, Record *following, Stream *stream
 ) noexcept nogil:
-    """Shuffle the records, and update V by each of them.
-
-    Whole records are exchanged, from the last place down. `draw_next` cannot be used: it exchanges ids from the first
-    place up, which gives other orders.
-    """
-    cdef Py_ssize_t place, drawn
-    cdef Record swap
-    for place in range(n - 1, 0, -1):
-        drawn = below(stream, <uint32_t> (place + 1))
-        swap = records[place]
-        records[place] = records[drawn]
-        records[drawn] = swap
-    place = 0
+    """Shuffle the records, and update V by each of them; the records of the following window are asked for."""
+    cdef Py_ssize_t place = 0
+    _shuffle(records, n, stream)
     while place < n:
+        fetch(<double *> (following + place), 1)
         if not machine.atomic and place + 1 < n and _share_no_item(records + place, records + place + 1):
             _fetch_items(machine, records, place + _AHEAD, n)
             _fetch_items(machine, records, place + _AHEAD + 1, n)
@@ -427,20 +508,16 @@ cdef inline void _visit_window(
             place += 1
 
 
-cdef inline void _visit_drawn(const ItemsMachine *machine, Record **drawn, Py_ssize_t n) noexcept nogil:
-    """Update V by each of the records that were drawn."""
-    cdef Py_ssize_t place = 0, ahead = 0, rank = machine.rank
-    while place < n:
-        while ahead < min(n, place + _DRAWN_AHEAD):
-            read_ahead(machine.users + drawn[ahead].user * rank, rank)
-            _fetch_items(machine, drawn[ahead], 0, 1)
-            ahead += 1
-        if place + 1 < n and _share_no_item(drawn[place], drawn[place + 1]):
-            _update_two_records(machine, drawn[place], drawn[place + 1])
-            place += 2
-        else:
-            _update_items(machine, drawn[place], machine.inverses[drawn[place].user])
-            place += 1
+cdef inline void _shuffle(Record *records, Py_ssize_t n, Stream *stream) noexcept nogil:
+    """Put records in random order: each, from the last one down, is exchanged with one before it or itself."""
+    cdef Py_ssize_t k, many, last = n - 1
+    cdef int32_t drawn[_DRAWN]
+    while last > 0:
+        many = min(last, <Py_ssize_t> _DRAWN)
+        draw_below(stream, last + 1, -1, many, drawn)
+        for k in range(many):
+            _exchange(records + last - k, records + drawn[k])
+        last -= many
 
 
 cdef inline bint _share_no_item(const Record *one, const Record *other) noexcept nogil:
@@ -490,18 +567,23 @@ cdef inline void _update_items(const ItemsMachine *machine, Record *record, doub
 cdef inline void _update_two_records(const ItemsMachine *machine, Record *one, Record *other) noexcept nogil:
     """As `_update_items` for one record and then for the other; they share no item, so neither waits for the other."""
     cdef Py_ssize_t rank = machine.rank
-    cdef const double *u = machine.users + one.user * rank
-    cdef const double *t = machine.users + other.user * rank
-    cdef double *v = machine.items + one.better * rank
-    cdef double *w = machine.items + one.worse * rank
-    cdef double *x = machine.items + other.better * rank
-    cdef double *y = machine.items + other.worse * rank
-    cdef double before = one.dual, other_before = other.dual
-    cdef double a = long_dot_difference(u, v, w, rank), b = long_dot_difference(t, x, y, rank)
-    one.dual = _best(&machine.bounds, before, a, machine.inverses[one.user])
-    other.dual = _best(&machine.bounds, other_before, b, machine.inverses[other.user])
-    _add_both(v, w, u, one.dual - before, rank)
-    _add_both(x, y, t, other.dual - other_before, rank)
+    cdef Three a = _vectors_of(machine, one), b = _vectors_of(machine, other)
+    cdef double before = one.dual, other_before = other.dual, step, other_step
+    cdef double margin = long_dot_difference(a.user, a.better, a.worse, rank)
+    cdef double other_margin = long_dot_difference(b.user, b.better, b.worse, rank)
+    one.dual = _best(&machine.bounds, before, margin, machine.inverses[one.user])
+    step = one.dual - before
+    other.dual = _best(&machine.bounds, other_before, other_margin, machine.inverses[other.user])
+    other_step = other.dual - other_before
+    _move_both(a, b, step, other_step, rank)
+
+
+cdef inline Three _vectors_of(const ItemsMachine *machine, const Record *record) noexcept nogil:
+    """The vectors of a record's user and items."""
+    cdef Py_ssize_t rank = machine.rank
+    return Three(
+        machine.users + record.user * rank, machine.items + record.better * rank, machine.items + record.worse * rank
+    )
 
 
 cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_t n, double *sums) noexcept nogil:
@@ -524,6 +606,12 @@ cdef void _add_task(const ItemsMachine *shared, const Record *records, Py_ssize_
 
 
 # ---- the users' half ----
+
+
+cdef UsersMachine _users_machine(Box box, float[::1] duals, Vectors vectors):
+    """The shared data of the users' half."""
+    cdef float *first = &duals[0] if duals.shape[0] > 0 else NULL
+    return UsersMachine(box.bounds, first, &vectors.users[0, 0], &vectors.items[0, 0], vectors.items.shape[1])
 
 
 cdef inline void _visit_two_users(
