@@ -66,11 +66,14 @@ cdef extern from *:
         return rankbench_exponents_within(rankbench_at_most(709.0, rankbench_at_least(-708.0, x)));
     }
 
-    /* For the power of two: of x ln 2. */
-    static inline rankbench_exponents rankbench_exponents_of_two(rankbench_lanes x) {
-        x = rankbench_at_most(500.0, rankbench_at_least(-500.0, x));
+    /* For the power of two: of x ln 2, x being from -500 to 500. */
+    static inline rankbench_exponents rankbench_exponents_of_two_within(rankbench_lanes x) {
         const rankbench_lanes shifted = x + RANKBENCH_SHIFT;
         return (rankbench_exponents) {(x - (shifted - RANKBENCH_SHIFT)) * RANKBENCH_LN_2, shifted};
+    }
+
+    static inline rankbench_exponents rankbench_exponents_of_two(rankbench_lanes x) {
+        return rankbench_exponents_of_two_within(rankbench_at_most(500.0, rankbench_at_least(-500.0, x)));
     }
 
     static inline rankbench_lanes rankbench_powers_of(rankbench_exponents of) {
@@ -151,6 +154,8 @@ cdef extern from *:
     }
 
     static inline double rankbench_power_of_two(double x) {
+        if (x >= -500.0 && x <= 500.0)
+            return rankbench_powers_of(rankbench_exponents_of_two_within((rankbench_lanes) {x}))[0];
         return rankbench_powers_of(rankbench_exponents_of_two((rankbench_lanes) {x}))[0];
     }
 
