@@ -14,13 +14,56 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int32_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
+from rankbench.kernels.shared.lanes cimport LANES
 
-cdef struct Planes:
-    Py_ssize_t n
-    const double *products  # products[s * stride + t] = a_s . a_t
-    Py_ssize_t stride
-    const double *offsets  # b
-    double scale  # 1 / lam
+cdef extern from *:
+    """
+    typedef struct {
+        Py_ssize_t n;
+        const double *products;
+        Py_ssize_t stride;
+        const double *offsets;
+        double scale;
+    } rankbench_planes;
+
+    /* out_s = the sum of scale x_i products_is over `count` planes i; if `sloped`, it begins with minus the offset. */
+    static inline __attribute__((always_inline)) void rankbench_sum_products(
+        const rankbench_planes *planes, const int32_t *at, const double *x, Py_ssize_t count, const int sloped,
+        double *out
+    ) {
+        const double *products = planes->products, *offsets = planes->offsets, scale = planes->scale;
+        const Py_ssize_t n = planes->n, stride = planes->stride;
+        Py_ssize_t s = 0;
+        for (; s + RANKBENCH_WIDTH <= n; s += RANKBENCH_WIDTH) {
+            rankbench_lanes sums = {0}, row;
+            if (sloped) {
+                RANKBENCH_LOAD(row, offsets + s);
+                sums = -row;
+            }
+            for (Py_ssize_t i = 0; i < count; i++) {
+                RANKBENCH_LOAD(row, products + at[i] * stride + s);
+                sums += scale * x[i] * row;
+            }
+            RANKBENCH_STORE(out + s, sums);
+        }
+        for (; s < n; s++) {
+            double sum = sloped ? -offsets[s] : 0.0;
+            for (Py_ssize_t i = 0; i < count; i++)
+                sum += scale * x[i] * products[at[i] * stride + s];
+            out[s] = sum;
+        }
+    }
+    """
+    ctypedef struct Planes "rankbench_planes":
+        Py_ssize_t n
+        const double *products  # products[s * stride + t] = a_s . a_t
+        Py_ssize_t stride
+        const double *offsets  # b
+        double scale  # 1 / lam
+
+    void _sum_products "rankbench_sum_products" (
+        const Planes *planes, const int32_t *at, const double *x, Py_ssize_t count, bint sloped, double *out
+    ) noexcept nogil
 
 cdef struct Support:
     Py_ssize_t n
@@ -49,16 +92,17 @@ cdef inline double weigh_planes(const Planes *planes, double tolerance, double *
     cdef Py_ssize_t n = planes.n, s, _turn
     cdef int32_t lowest, highest
     cdef bint blocked
-    cdef double value = 0.0
+    cdef double value = 0.0, low, high
     _start(planes, own, beta)
     for _turn in range(n + 20):
         lowest, highest = 0, own.planes[0]
+        low, high = own.slopes[lowest], own.slopes[highest]
         for s in range(n):
-            if own.slopes[s] < own.slopes[lowest]:
-                lowest = <int32_t> s
-            if beta[s] > 0.0 and own.slopes[s] > own.slopes[highest]:
-                highest = <int32_t> s
-        if not own.slopes[highest] - own.slopes[lowest] > tolerance:
+            if own.slopes[s] < low:
+                lowest, low = <int32_t> s, own.slopes[s]
+            if beta[s] > 0.0 and own.slopes[s] > high:
+                highest, high = <int32_t> s, own.slopes[s]
+        if not high - low > tolerance:
             break
         _enter(planes, own, lowest if own.places[lowest] < 0 else highest, beta)
         blocked = True
@@ -74,16 +118,16 @@ cdef inline double weigh_planes(const Planes *planes, double tolerance, double *
 
 cdef inline void _start(const Planes *planes, Support *own, double *beta) noexcept nogil:
     """Fill in the slopes, and let a plane that has enough weight be the base, since rounding in K goes with it."""
-    cdef Py_ssize_t s, t
+    cdef Py_ssize_t s, weighing = 0
     cdef double most = 0.0
     for s in range(planes.n):
-        own.slopes[s] = -planes.offsets[s]
+        if beta[s] > 0.0:
+            own.places[weighing], own.step[weighing] = <int32_t> s, beta[s]
+            weighing += 1
+            most = max(most, beta[s])
+    _sum_products(planes, own.places, own.step, weighing, True, own.slopes)
+    for s in range(planes.n):
         own.places[s] = -1
-        most = max(most, beta[s])
-    for t in range(planes.n):
-        if beta[t] > 0.0:
-            for s in range(planes.n):
-                own.slopes[s] += beta[t] * planes.scale * planes.products[t * planes.stride + s]
     for s in range(own.n):
         own.places[own.planes[s]] = <int32_t> s
     if own.n == 0 or 2.0 * beta[own.planes[0]] < most:
@@ -181,15 +225,10 @@ cdef inline bint _move(const Planes *planes, Support *own, Py_ssize_t n, double 
 
     Returns whether one left.
     """
-    cdef double along = 0.0, curvature = 0.0, length, change
+    cdef double along = 0.0, curvature = 0.0, length
     cdef Py_ssize_t i, s, first = -1
     cdef int32_t plane
-    for s in range(planes.n):
-        own.changes[s] = 0.0
-    for i in range(n):
-        change = planes.scale * own.step[i]
-        for s in range(planes.n):
-            own.changes[s] += change * planes.products[own.planes[i] * planes.stride + s]
+    _sum_products(planes, own.planes, own.step, n, False, own.changes)
     for i in range(n):
         along += own.step[i] * own.slopes[own.planes[i]]
         curvature += own.step[i] * own.changes[own.planes[i]]

@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.lanes cimport dot, dot_any, dot_rows, dot_rows_at, read_ahead, sum_rows
+from rankbench.kernels.shared.normal_equations cimport Chosen, gather, whole_lanes
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, SparseRows, first_row, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport argsort, in_order
@@ -25,6 +26,118 @@ from rankbench.kernels.solvers.assignment cimport Assignment, best_places, lay_o
 from rankbench.kernels.solvers.bundle cimport Planes, Support, lay_out_support, weigh_planes
 
 cdef double _HUGE = 1e100  # scores up to here have finite sums and products with weights
+cdef double _LARGE = 1e99  # no score is above _HUGE if targets are up to here
+cdef double _LARGE_SQUARES = 1e190  # and their least squares up to here
+
+cdef extern from *:
+    """
+    #define RANKBENCH_SLOPES_AHEAD 16
+
+    typedef struct {
+        const double *point, *rows, *targets;
+        Py_ssize_t n;
+        double *slopes, *plane;
+    } rankbench_squares;
+
+    /* The slopes of four rows. A sum begins with its first product, so that a zero may have another sign than a sum
+       from zero on, which shows neither in the loss nor in the plane. */
+    static inline __attribute__((always_inline)) void rankbench_four_slopes(
+        const double *point, const double *rows, const double *targets, const Py_ssize_t width, double *out
+    ) {
+        rankbench_four sums[4];
+        rankbench_lanes a, b;
+        for (int row = 0; row < 4; row++)
+            for (int part = 0; part < RANKBENCH_PARTS; part++) {
+                RANKBENCH_LOAD(a, point + part * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(b, rows + row * width + part * RANKBENCH_WIDTH);
+                sums[row].part[part] = a * b;
+            }
+        for (Py_ssize_t k = 4; k < width; k += 4)
+            for (int row = 0; row < 4; row++)
+                rankbench_add_product(&sums[row], point + k, rows + row * width + k);
+        rankbench_sums_of_four(sums[0], sums[1], sums[2], sums[3], out);
+        for (int k = 0; k < 4; k += RANKBENCH_WIDTH) {
+            RANKBENCH_LOAD(a, out + k);
+            RANKBENCH_LOAD(b, targets + k);
+            a -= b;
+            RANKBENCH_STORE(out + k, a);
+        }
+    }
+
+    /* Slopes wait for products, the loss for each of its terms, and the plane for slopes: so slopes are made sixteen
+       rows before they are used, and all three go on side by side. */
+    static inline __attribute__((always_inline)) double rankbench_squares_in_lanes(
+        const rankbench_squares *of, const Py_ssize_t width
+    ) {
+        const double *point = of->point, *rows = of->rows, *targets = of->targets;
+        double *slopes = of->slopes, terms[4], value = 0.0;
+        rankbench_lanes sums[6], a, b, c, d;
+        Py_ssize_t i, n = of->n;
+        for (int k = 0; k < width / RANKBENCH_WIDTH; k++)
+            sums[k] = (rankbench_lanes) {0};
+        for (i = 0; i < RANKBENCH_SLOPES_AHEAD && i + 4 <= n; i += 4)
+            rankbench_four_slopes(point, rows + i * width, targets + i, width, slopes + i);
+        for (i = 0; i + 4 <= n; i += 4, rows += 4 * width) {
+            const Py_ssize_t next = i + RANKBENCH_SLOPES_AHEAD;
+            if (next + 4 <= n)
+                rankbench_four_slopes(
+                    point, rows + RANKBENCH_SLOPES_AHEAD * width, targets + next, width, slopes + next
+                );
+            for (int k = 0; k < 4; k += RANKBENCH_WIDTH) {
+                RANKBENCH_LOAD(a, slopes + i + k);
+                a = 0.5 * a * a;
+                RANKBENCH_STORE(terms + k, a);
+            }
+            for (int k = 0; k < 4; k++)
+                value += terms[k];
+            for (int k = 0; k < width / RANKBENCH_WIDTH; k++) {
+                RANKBENCH_LOAD(a, rows + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(b, rows + width + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(c, rows + 2 * width + k * RANKBENCH_WIDTH);
+                RANKBENCH_LOAD(d, rows + 3 * width + k * RANKBENCH_WIDTH);
+                sums[k] += (slopes[i] * a + slopes[i + 1] * b) + (slopes[i + 2] * c + slopes[i + 3] * d);
+            }
+        }
+        for (; i < n; i++, rows += width) {
+            rankbench_four products = {0};
+            for (Py_ssize_t k = 0; k < width; k += 4)
+                rankbench_add_product(&products, point + k, rows + k);
+            slopes[i] = rankbench_sum_of_four(products) - targets[i];
+            value += 0.5 * slopes[i] * slopes[i];
+            for (int k = 0; k < width / RANKBENCH_WIDTH; k++) {
+                RANKBENCH_LOAD(a, rows + k * RANKBENCH_WIDTH);
+                sums[k] += slopes[i] * a;
+            }
+        }
+        for (int k = 0; k < width / RANKBENCH_WIDTH; k++)
+            RANKBENCH_STORE(of->plane + k * RANKBENCH_WIDTH, sums[k]);
+        return value;
+    }
+
+    /* NaN, and nothing done, if the sums of the rows would not stay in registers. */
+    static double rankbench_sum_squares(const rankbench_squares *of, Py_ssize_t width) {
+        switch (width) {
+            case 4: return rankbench_squares_in_lanes(of, 4);
+            case 8: return rankbench_squares_in_lanes(of, 8);
+            case 12: return rankbench_squares_in_lanes(of, 12);
+        #if RANKBENCH_WIDTH == 4
+            case 16: return rankbench_squares_in_lanes(of, 16);
+            case 20: return rankbench_squares_in_lanes(of, 20);
+            case 24: return rankbench_squares_in_lanes(of, 24);
+        #endif
+        }
+        return NAN;
+    }
+    """
+    ctypedef struct Squares "rankbench_squares":
+        const double *point
+        const double *rows
+        const double *targets
+        Py_ssize_t n
+        double *slopes
+        double *plane
+    # the loss of least squares at the point, with its slopes, and with its plane, the sum of slope times row
+    double _sum_squares "rankbench_sum_squares" (const Squares *of, Py_ssize_t width) noexcept nogil
 
 cdef enum:
     AHEAD = 32  # raters whose slopes are asked for in time
@@ -43,6 +156,7 @@ cdef struct User:
     const double *targets
     const double *anchors
     double scale
+    bint squares  # the loss is that of least squares, and no target is large
 
 cdef struct Search:
     # What decides when a user's vector is good enough.
@@ -90,6 +204,7 @@ cdef class Problem:
     cdef const double[::1] weights
     cdef const double[::1] discounts
     cdef Py_ssize_t longest  # the most rows of any user
+    cdef bint squares  # as of a `User`
 
     def __init__(
         self,
@@ -116,6 +231,7 @@ cdef class Problem:
             raise ValueError(f"targets, anchors, scales, weights and discounts must be numbers up to {_HUGE:g}")
         self.loss, self.rows = loss, rows
         self.anchors, self.scales, self.weights, self.discounts = anchors, scales, weights, discounts
+        self.squares = loss == REGRESSION and np.abs(rows.values).max(initial=0.0) <= _LARGE
 
 
 def losses(
@@ -269,12 +385,13 @@ cdef inline User _of_user(Problem problem, Py_ssize_t user) noexcept nogil:
     return User(
         problem.loss, problem.rows.view.indptr[user + 1] - first, problem.rows.view.columns + first,
         problem.rows.view.values + first, first_value(problem.anchors) + first, problem.scales[user],
+        problem.squares,
     )
 
 
 cdef Memory _lay_out(Arena *arena, Problem problem, Py_ssize_t rank, Py_ssize_t planes) noexcept nogil:
     """Room for the user with the most rows, and for so many planes."""
-    cdef Py_ssize_t n = problem.longest, width = _in_lanes(rank)
+    cdef Py_ssize_t n = problem.longest, width = whole_lanes(rank)
     return Memory(
         lay_out_assignment(
             arena, n, first_value(problem.weights), first_value(problem.discounts), problem.discounts.shape[0]
@@ -283,11 +400,6 @@ cdef Memory _lay_out(Arena *arena, Problem problem, Py_ssize_t rank, Py_ssize_t 
         floats(arena, planes * width), floats(arena, planes * planes), floats(arena, planes), floats(arena, planes),
         lay_out_support(arena, planes), floats(arena, width), ints(arena, n), ints(arena, n), ints(arena, n),
     )
-
-
-cdef inline Py_ssize_t _in_lanes(Py_ssize_t rank) noexcept nogil:
-    """The rank, or the next multiple of 4."""
-    return rank + 3 - (rank + 3) % 4
 
 
 # ---- losses ----
@@ -412,11 +524,9 @@ cdef Found _bundle(User user, double *u, const double *factors, Search search, M
     the best point seen, and `best` its objective.
     """
     cdef double value, best, bound = -INFINITY
-    cdef Py_ssize_t rank = search.rank, width = _in_lanes(rank), k, t, in_vain = 0
+    cdef Py_ssize_t rank = search.rank, width = whole_lanes(rank), k, in_vain = 0
     cdef Planes planes = Planes(1, own.products, search.most_planes, own.offsets, 1.0 / search.lam)
-    for t in range(user.n):
-        memset(own.rows + t * width, 0, width * sizeof(double))
-        memcpy(own.rows + t * width, factors + user.items[t] * rank, rank * sizeof(double))
+    gather(factors, Chosen(user.items, user.n, rank), rank, own.rows, width)
     memset(own.point, 0, width * sizeof(double))
     memcpy(own.point, u, rank * sizeof(double))
     own.beta[0], own.support.n = 1.0, 0
@@ -446,13 +556,17 @@ cdef Found _bundle(User user, double *u, const double *factors, Search search, M
 
 cdef double _add_plane(User user, Search search, Py_ssize_t at, Memory *own) noexcept nogil:
     """Add the plane that touches the loss at the point, with its products with those before; the objective there."""
-    cdef Py_ssize_t width = _in_lanes(search.rank), stride = search.most_planes, t
+    cdef Py_ssize_t width = whole_lanes(search.rank), stride = search.most_planes, t
     cdef double *plane = own.planes + at * width
     cdef double *products = own.products + at * stride
-    cdef double value
-    dot_rows(own.point, own.rows, user.n, width, own.f)
-    value = _loss(user, own, own.slopes)
-    sum_rows(own.slopes, own.rows, user.n, width, plane)
+    cdef double value = INFINITY
+    cdef Squares squares = Squares(own.point, own.rows, user.targets, user.n, own.slopes, plane)
+    if user.squares:
+        value = _sum_squares(&squares, width)
+    if not value <= _LARGE_SQUARES:
+        dot_rows(own.point, own.rows, user.n, width, own.f)
+        value = _loss(user, own, own.slopes)
+        sum_rows(own.slopes, own.rows, user.n, width, plane)
     own.offsets[at] = value - dot(plane, own.point, width)
     dot_rows(plane, own.planes, at + 1, width, products)
     for t in range(at):
