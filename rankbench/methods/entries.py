@@ -52,9 +52,9 @@ class Entries:
         """The same item by item, an item's users in the columns."""
         return Pattern(indptr=self.by_item.indptr, columns=self.by_item.users)
 
-    def inner_products(self, users: Floats, items: Floats) -> Floats:
-        """The inner product of the user's and the item's row for each entry."""
-        out, left, right = np.empty(len(self.items)), padded(users), padded(items)
+    def inner_products(self, users: Floats, items: Floats, out: Floats | None = None) -> Floats:
+        """The inner product of the user's and the item's row for each entry, in `out` if that is given."""
+        out, left, right = np.empty(len(self.items)) if out is None else out, padded(users), padded(items)
         kernel.inner_products(entries=self.places, left=left, right=right, out=out, threads=self.threads)
         return out
 
@@ -123,9 +123,10 @@ class ComparedEntries:
         entries = Entries.of(indptr, items, train.n_items, threads)
         return cls(entries, ComparisonRows(indptr=train.indptr, better=better, worse=worse))
 
-    def slopes(self, loss: str, scores: Floats) -> tuple[float, Floats]:
-        """The sum of losses at these scores of the entries, and its derivative by each."""
-        losses, slopes = np.zeros(self.entries.shape[0]), np.zeros(len(self.entries))
+    def slopes(self, loss: str, scores: Floats, out: Floats | None = None) -> tuple[float, Floats]:
+        """The sum of losses at these scores of the entries, and its derivative by each, in `out` if that is given."""
+        losses, slopes = np.zeros(self.entries.shape[0]), np.empty(len(self.entries)) if out is None else out
+        slopes.fill(0.0)
         if len(slopes):
             kernel.slopes(
                 loss=CODES[loss],

@@ -148,8 +148,9 @@ class _Problem:
         """The point X = left diag(sizes) right^T with its scores, objective and gradient."""
         rank = int((sizes > 0).sum())
         users, items = np.ascontiguousarray(left[:, :rank] * sizes[:rank]), np.ascontiguousarray(right[:, :rank])
-        scores = self.entries.inner_products(users, items)
-        return _Point(left, sizes, right, scores, *self.compared.slopes(self.loss, scores))
+        scores, slopes = np.empty((2, len(self.entries)))  # of the size of one, memory would go back to the system
+        self.entries.inner_products(users, items, scores)
+        return _Point(left, sizes, right, scores, *self.compared.slopes(self.loss, scores, slopes))
 
     def step(self, point: _Point) -> Step:
         """The step with the factors as a model, NaN for users and items in no comparison.
@@ -190,6 +191,7 @@ def _projected(problem: _Problem, point: _Point, curvature: float) -> tuple[_Poi
         if candidate.objective <= min(bound, point.objective) + _ROUNDING * point.objective:
             return candidate, curvature * _EASED
         curvature *= 2
+        del candidate  # its memory serves the next one
     return point, curvature
 
 
