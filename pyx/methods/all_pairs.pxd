@@ -15,11 +15,13 @@
 # are the ranks below high, those below it the ranks from low on: two windows that slide as the scores grow.
 # Of the items in a window those of a higher (lower) level count. With few levels a table holds, for each
 # rank and level, the sum over all earlier items of at least that level: O(n levels), without a branch. With
-# many, a Fenwick tree over the levels holds the items of the window: O(n log levels).
+# many, a Fenwick tree over the levels holds the items of the window: O(n log levels). Where the ranks are the bits of
+# a word, items are counted by words in place of the table: O(n).
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
+from rankbench.kernels.shared.lanes cimport LANES
 from rankbench.kernels.shared.losses cimport (
     MARGINS, NEVER, ONCE, SQUARED_HINGE, Loss, Outcomes, Parabolas, curvatures_of, parabolas_of,
 )
@@ -30,18 +32,20 @@ cdef enum:
     _FEW = 16  # up to so many levels the table is faster than the tree, however long the task
     _SOME = 64  # up to so many it is, while the table stays in cache
     _CACHED = 1 << 15  # doubles of a table that does
+    _NARROW = 12  # numbers in a row of the table, up to which it is filled faster than its items are counted by bits
+    _BITS = 63  # of a word, in which one more than all that are counted can be written
 
 cdef extern from *:
     """
     #include <string.h>
 
     /* from place 63 - y on: 1 for the levels up to y, 0 for those above */
-    static const double rankbench_steps[130] = {
+    static const double rankbench_steps[132] = {
         1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,
         1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
     };
 
-    /* Fills the table as _fill does. As the stride is a constant, the sums stay in registers. */
+    /* Fills the table of up to ten levels. As the stride is a constant, the sums stay in registers. */
     static inline __attribute__((always_inline)) void rankbench_fill_at(
         const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table,
         const Py_ssize_t stride
@@ -63,25 +67,76 @@ cdef extern from *:
         }
     }
 
-    /* The same if there are ten levels at most; whether that is so. */
-    static inline int rankbench_fill_few(
+    /* Sums in an array would be kept in memory, so each register has a name. */
+    #define RANKBENCH_TEN(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9)
+    #define RANKBENCH_START(r) rankbench_lanes sum##r = {0}; \\
+        if (r < vectors) RANKBENCH_STORE(table + r * RANKBENCH_WIDTH, sum##r);
+    #define RANKBENCH_GO_ON(r) if (r < vectors) { \\
+        RANKBENCH_LOAD(step, steps + r * RANKBENCH_WIDTH); \\
+        sum##r += value * step; \\
+        RANKBENCH_STORE(table + r * RANKBENCH_WIDTH, sum##r); \\
+    }
+
+    typedef struct {
+        const int32_t *order, *level;
+        const double *p;
+        Py_ssize_t n;
+    } rankbench_ranked;
+
+    /* Fills so many vectors of each row, from this column on. */
+    static inline __attribute__((always_inline)) void rankbench_fill_columns(
+        rankbench_ranked of, double *table, Py_ssize_t stride, Py_ssize_t from, const int vectors
+    ) {
+        rankbench_lanes step;
+        double value = 1.0;
+        table += from;
+        RANKBENCH_TEN(RANKBENCH_START)
+        for (Py_ssize_t rank = 0; rank < of.n; rank++) {
+            const double *steps = rankbench_steps + 63 - of.level[of.order[rank]] + from;
+            if (of.p)
+                value = of.p[of.order[rank]];
+            table += stride;
+            RANKBENCH_TEN(RANKBENCH_GO_ON)
+        }
+    }
+
+    static void rankbench_fill_many(rankbench_ranked of, double *table, Py_ssize_t stride) {
+    #define RANKBENCH_COLUMNS(vectors) case vectors: rankbench_fill_columns(of, table, stride, from, vectors); break
+        for (Py_ssize_t from = 0; from < stride; from += 10 * RANKBENCH_WIDTH)
+            switch ((stride - from) / RANKBENCH_WIDTH) {
+                RANKBENCH_COLUMNS(1);
+                RANKBENCH_COLUMNS(2);
+                RANKBENCH_COLUMNS(3);
+                RANKBENCH_COLUMNS(4);
+                RANKBENCH_COLUMNS(5);
+                RANKBENCH_COLUMNS(6);
+                RANKBENCH_COLUMNS(7);
+                RANKBENCH_COLUMNS(8);
+                RANKBENCH_COLUMNS(9);
+                default: rankbench_fill_columns(of, table, stride, from, 10);
+            }
+    }
+
+    static inline void rankbench_fill(
         const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table, Py_ssize_t stride
     ) {
-    #define RANKBENCH_CASE(stride) case stride: rankbench_fill_at(order, level, p, n, table, stride); return 1
+    #define RANKBENCH_CASE(stride) case stride: rankbench_fill_at(order, level, p, n, table, stride); return
         switch (stride) {
+            RANKBENCH_CASE(2);
             RANKBENCH_CASE(4);
             RANKBENCH_CASE(6);
             RANKBENCH_CASE(8);
             RANKBENCH_CASE(10);
             RANKBENCH_CASE(12);
         }
-        return 0;
+        rankbench_fill_many((rankbench_ranked) {order, level, p, n}, table, stride);
     }
     """
-    const double *_steps "rankbench_steps"
-    bint _fill_few "rankbench_fill_few" (
+    # table[rank, y] = sum of p, or of ones, over the items before that rank of level at least y
+    void _fill "rankbench_fill" (
         const int32_t *order, const int32_t *level, const double *p, Py_ssize_t n, double *table, Py_ssize_t stride
     ) noexcept nogil
+    int _ones "__builtin_popcountll" (uint64_t word) noexcept nogil
 
 cdef struct Task:
     Py_ssize_t n  # items
@@ -361,13 +416,15 @@ cdef inline void _merge_windows(const double *ascending, Windows windows, Py_ssi
 cdef inline Py_ssize_t _window_sums(
     const Task *task, Windows windows, const double *p, PairMemory *memory
 ) noexcept nogil:
-    """Sum p over all windows, as `_partners` looks it up; p = NULL counts. The stride of the table, or 0 of a tree."""
+    """Sum p over all windows, as `_partners` looks it up; p = NULL counts. The table's stride, or 0 without a table."""
     cdef Py_ssize_t stride = _stride(task.levels)
+    if p == NULL and stride > _NARROW and max(task.n, task.levels) <= _BITS:
+        _count_by_bits(task, windows, memory.above, memory.below)
+        return 0
     if not _by_table(task.n, task.levels):
         _sums_by_tree(task, windows, p, memory.above, memory.below, memory.sums)
         return 0
-    if not _fill_few(windows.order, task.level, p, task.n, memory.sums, stride):
-        _fill(task, windows, p, memory.sums, stride)
+    _fill(windows.order, task.level, p, task.n, memory.sums, stride)
     return stride
 
 
@@ -398,33 +455,33 @@ cdef inline Py_ssize_t sums_size(Py_ssize_t n, int levels) noexcept nogil:
 
 cdef inline bint _by_table(Py_ssize_t n, int levels) noexcept nogil:
     """Whether sums come from a table; else they come from a tree."""
-    return levels <= _FEW or (levels <= _SOME and (n + 1) * _stride(levels) <= _CACHED)
+    return levels <= _FEW or (levels <= _SOME and (n + 1) * ((levels + 2) & ~1) <= _CACHED)
 
 
 cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
-    """A row of the table: a sum per level and a zero behind them, rounded up to even."""
-    return (levels + 2) & ~1
+    """A row of the table: a sum per level and a zero behind them, rounded up to two numbers, a wide one to four."""
+    return (levels + 2) & ~1 if levels < _NARROW else (levels + LANES) & ~(LANES - 1)
 
 
-cdef inline void _fill(
-    const Task *task, Windows windows, const double *p, double *table, Py_ssize_t stride
-) noexcept nogil:
-    """Fill in the table: table[rank, y] = sum of p, or of ones, over the items before that rank of level at least y."""
+cdef inline void _count_by_bits(const Task *task, Windows windows, double *above, double *below) noexcept nogil:
+    """Count partners where each rank is a bit of a word; at_least[y] has those of the items of level at least y."""
+    cdef uint64_t at_least[_BITS + 1]
     cdef Py_ssize_t rank, item, y
-    cdef double value = 1.0
-    cdef double sums[_SOME + 2]
-    cdef const double *step
-    for y in range(stride):
-        table[y] = sums[y] = 0.0
+    for y in range(task.levels + 1):
+        at_least[y] = 0
     for rank in range(task.n):
-        item = windows.order[rank]
-        step = _steps + 63 - task.level[item]
-        if p != NULL:
-            value = p[item]
-        table += stride
-        for y in range(stride):
-            sums[y] += value * step[y]
-            table[y] = sums[y]
+        at_least[task.level[windows.order[rank]]] |= <uint64_t> 1 << rank
+    for y in range(task.levels - 1, 0, -1):
+        at_least[y - 1] |= at_least[y]
+    for item in range(task.n):
+        y = task.level[item]
+        above[item] = _ones(at_least[y + 1] & _first_bits(windows.high[item]))
+        below[item] = _ones(at_least[0] & ~at_least[y] & ~_first_bits(windows.low[item]))
+
+
+cdef inline uint64_t _first_bits(int32_t n) noexcept nogil:
+    """The lowest n bits of a word, 0 <= n <= _BITS."""
+    return (<uint64_t> 1 << n) - 1
 
 
 cdef inline void _sums_by_tree(

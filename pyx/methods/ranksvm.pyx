@@ -17,7 +17,7 @@ from rankbench.kernels.methods.all_pairs cimport (
 )
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows
+from rankbench.kernels.shared.lanes cimport LANES, dot, dot_rows, dot_rows_at
 from rankbench.kernels.shared.line_search cimport sufficient
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport Pattern, PatternView, SparseRows
@@ -167,8 +167,11 @@ cdef inline Py_ssize_t _padded(Py_ssize_t d) noexcept nogil:
 cdef void _task_scores(
     const FeatureView *features, const int32_t *items, int64_t first, int64_t end, const double *weights, double *out
 ) noexcept nogil:
-    """The scores of the items first .. end - 1 under these weights."""
+    """The scores of the items first .. end - 1 under these weights, four at a time where whole lanes hold them."""
     cdef int64_t row
+    if features.indptr == NULL and features.d % LANES == 0:
+        dot_rows_at(weights, features.values, items + first, end - first, features.d, False, out + first)
+        return
     for row in range(first, end):
         out[row] = _item_score(features, items[row], weights)
 

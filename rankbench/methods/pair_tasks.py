@@ -78,7 +78,6 @@ class PairTasks:
         """
         windows = self.unsorted() if windows is None else windows
         sums = np.empty((2, len(scores))) if sums is None else sums
-        sums[:] = 0.0
         (degree, slope), losses = sums, np.zeros(self.n_tasks)
         if len(scores):
             pairs_kernel.evaluate_all(
@@ -111,7 +110,7 @@ class ScoredPairs:
 
     def curve(self, direction: Floats) -> Floats:
         """The Hessian of the loss times a direction of scores."""
-        out = np.zeros(len(self.scores))
+        out = np.empty(len(self.scores))
         if len(out):
             pairs_kernel.curve_all(
                 tasks=self.tasks.pairs,
@@ -146,7 +145,7 @@ class TaskFeatures:
 
     def scores(self, weights: Floats) -> Floats:
         """A score per row: its item's features times its task's weights."""
-        out, tasks = np.zeros(len(self.tasks.items)), self.tasks
+        out, tasks = np.empty(len(self.tasks.items)), self.tasks
         if len(out):
             kernel.scores(features=self.matrix, rows=tasks.rows, weights=weights, out=out, threads=tasks.threads)
         return out
