@@ -101,18 +101,18 @@ cdef extern from *:
     }
 
     static void rankbench_fill_many(rankbench_ranked of, double *table, Py_ssize_t stride) {
-    #define RANKBENCH_COLUMNS(vectors) case vectors: rankbench_fill_columns(of, table, stride, from, vectors); break
+    #define RANKBENCH_FILLED(vectors) case vectors: rankbench_fill_columns(of, table, stride, from, vectors); break
         for (Py_ssize_t from = 0; from < stride; from += 10 * RANKBENCH_WIDTH)
             switch ((stride - from) / RANKBENCH_WIDTH) {
-                RANKBENCH_COLUMNS(1);
-                RANKBENCH_COLUMNS(2);
-                RANKBENCH_COLUMNS(3);
-                RANKBENCH_COLUMNS(4);
-                RANKBENCH_COLUMNS(5);
-                RANKBENCH_COLUMNS(6);
-                RANKBENCH_COLUMNS(7);
-                RANKBENCH_COLUMNS(8);
-                RANKBENCH_COLUMNS(9);
+                RANKBENCH_FILLED(1);
+                RANKBENCH_FILLED(2);
+                RANKBENCH_FILLED(3);
+                RANKBENCH_FILLED(4);
+                RANKBENCH_FILLED(5);
+                RANKBENCH_FILLED(6);
+                RANKBENCH_FILLED(7);
+                RANKBENCH_FILLED(8);
+                RANKBENCH_FILLED(9);
                 default: rankbench_fill_columns(of, table, stride, from, 10);
             }
     }

@@ -390,13 +390,13 @@ cdef Draws _draws(TaskRecords tasks, rng, float *duals):
 
 cdef inline void _draw_until(Draws *draws, Py_ssize_t place) noexcept nogil:
     """Draw the records up to a place, if there are so many, and ask for each."""
-    cdef Record *record
+    cdef Py_ssize_t drawn
     while draws.known < min(place, draws.n):
-        record = draws.first + below(draws.bits, <uint32_t> draws.n)
-        fetch(<double *> record, 1)
+        drawn = below(draws.bits, <uint32_t> draws.n)
+        fetch(<double *> (draws.first + drawn), 1)
         if draws.duals:
-            fetch(<double *> (draws.duals + (record - draws.first)), 1)
-        draws.records[draws.known % <size_t> _DRAWN] = record
+            fetch(<double *> (draws.duals + drawn), 1)
+        draws.records[draws.known % <size_t> _DRAWN] = draws.first + drawn
         draws.known += 1
 
 

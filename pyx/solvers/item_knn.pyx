@@ -11,7 +11,7 @@ from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints, taken
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.ranked cimport Item, room_for_items, take_best
