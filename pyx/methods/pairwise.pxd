@@ -8,8 +8,8 @@ cdef extern from *:
     #include <string.h>
     typedef struct { double user, better, worse; } rankbench_keep;
 
-    /* Whole lanes are loaded before any is stored, so that compilers need not ask whether the rows overlap. */
-    #define RANKBENCH_LANES(number) typedef number lanes __attribute__((vector_size(32)));
+    /* Whole registers are loaded before any is stored, so that compilers need not ask whether the rows overlap. */
+    #define RANKBENCH_LANES(number) typedef number lanes __attribute__((vector_size(8 * RANKBENCH_WIDTH)));
     #define RANKBENCH_MOVE(name, number) \\
         static inline void name(number *u, number *v, number *w, rankbench_keep keep, double slope, Py_ssize_t n) { \\
             RANKBENCH_LANES(number) \\
