@@ -42,7 +42,7 @@ cdef struct Model:
 cdef struct Visits:
     # Comparisons in the order in which they are visited.
     Py_ssize_t n
-    const int32_t *order  # indices into the three arrays
+    int32_t *order  # indices into the three arrays
     const int32_t *users  # NULL: all comparisons are of one user
     const int32_t *better
     const int32_t *worse
@@ -84,8 +84,7 @@ def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, 
         for place in range(n_users):
             user = draw_next(bits, orders.parts, place, n_users)
             visits = _of_user(comparisons, user, orders.rows)
-            _shuffle(bits, orders.rows, visits.n)
-            _visit_user(&descent.model, &visits, user, updates)
+            _visit_user(&descent.model, &visits, user, updates, bits)
             updates += visits.n
 
 
@@ -196,10 +195,10 @@ cdef void _run_user(
     cdef Visits visits = _of_user(comparisons, user, order)
     cdef Stream stream = stream_of(seed, user)
     shuffled(&stream, order, visits.n)
-    _visit_user(model, &visits, user, updates)
+    _visit_user(model, &visits, user, updates, NULL)
 
 
-cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, const int32_t *order) noexcept nogil:
+cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, int32_t *order) noexcept nogil:
     """A user's comparisons, to be visited in the order in `order`, which is filled in later."""
     cdef Py_ssize_t first = comparisons.view.indptr[user]
     return Visits(
@@ -208,15 +207,27 @@ cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, const i
     )
 
 
-cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user, double updates) noexcept nogil:
-    """Visit all comparisons of one user in the given order."""
+cdef void _visit_user(
+    const Model *shared, const Visits *visits, Py_ssize_t user, double updates, bitgen_t *bits
+) noexcept nogil:
+    """Visit all comparisons of one user in the given order; with `bits` it is drawn here, some updates ahead.
+
+    The updates of a user wait for each other, and a draw does not wait for them: it takes no time of its own.
+    """
     cdef Model model = shared[0]
-    cdef Py_ssize_t place, row, ahead
-    for place in range(visits.n):
-        if place + _AHEAD < visits.n:
-            ahead = visits.order[place + _AHEAD]
+    cdef int32_t *order = visits.order
+    cdef Py_ssize_t place, row, ahead, n = visits.n
+    if bits != NULL:
+        in_order(order, n)
+        for place in range(min(<Py_ssize_t> _AHEAD, n)):
+            draw_next(bits, order, place, n)
+    for place in range(n):
+        if place + _AHEAD < n:
+            if bits != NULL:
+                draw_next(bits, order, place + _AHEAD, n)
+            ahead = order[place + _AHEAD]
             fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
-        row = visits.order[place]
+        row = order[place]
         _visit(&model, user, visits.better[row], visits.worse[row], updates + place, 1.0)
 
 
@@ -243,11 +254,3 @@ cdef inline void _visit(
     cdef double margin = margin_of(&model.factors, user, better, worse)
     cdef double eta = step_size(&model.factors, updates)
     descend_on(&model.factors, user, better, worse, eta, eta * weight * slope_of(model.loss, margin))
-
-
-cdef inline void _shuffle(bitgen_t *bits, int32_t *order, Py_ssize_t n) noexcept nogil:
-    """Fill `order` with 0 .. n-1 in random order."""
-    cdef Py_ssize_t place
-    in_order(order, n)
-    for place in range(n):
-        draw_next(bits, order, place, n)
