@@ -45,6 +45,14 @@ cdef extern from *:
         }
     }
 
+    /* -1 / (1 + e^m) for two margins at a time. */
+    static inline void rankbench_two_logistic_slopes(double first, double second, double *out) {
+        const rankbench_lanes margins = {first, second}, power = rankbench_powers_of(rankbench_exponents_of(margins));
+        const rankbench_lanes slopes = -1.0 / (1.0 + power);
+        out[0] = slopes[0];
+        out[1] = slopes[1];
+    }
+
     #define RANKBENCH_MARGINS 64  /* that are looked at together, at most */
 
     typedef struct { const double *margins, *wins, *losses; } rankbench_outcomes;
@@ -161,6 +169,8 @@ cdef extern from *:
     void _logistic_slopes "rankbench_logistic_slopes" (
         const double *margins, const double *decays, Py_ssize_t n, double *out
     ) noexcept nogil
+    # both have the bits of `slope_of`
+    void two_logistic_slopes "rankbench_two_logistic_slopes" (double first, double second, double *out) noexcept nogil
     ctypedef struct Outcomes "rankbench_outcomes":
         const double *margins
         const double *wins  # against the opponent at this margin

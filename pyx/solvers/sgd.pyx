@@ -26,7 +26,7 @@ from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
-from rankbench.kernels.shared.losses cimport Loss, known_loss, slope_of
+from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, known_loss, slope_of, two_logistic_slopes
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, first_value, longest_row
 from rankbench.kernels.shared.sorting cimport in_order
@@ -232,19 +232,77 @@ cdef void _visit_user(
 
 
 cdef void _visit_task(const Model *shared, const Visits *visits, double updates) noexcept nogil:
-    """Visit all comparisons of one task in the given order; its few users and items stay in the cache."""
+    """Visit all comparisons of one task in the given order; its few users and items stay in the cache.
+
+    Two that share no vector become one step if the loss needs an exponential: one computes both at a time.
+    """
     cdef Model model = shared[0]
-    cdef Py_ssize_t place, row, ahead
-    cdef double weight = 1.0
-    for place in range(visits.n):
-        if place + _AHEAD < visits.n:
-            ahead = visits.order[place + _AHEAD]
-            fetch_user(&model.factors, visits.users[ahead])
-            fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
-        row = visits.order[place]
-        if visits.weights != NULL:
-            weight = visits.weights[row]
-        _visit(&model, visits.users[row], visits.better[row], visits.worse[row], updates + place, weight)
+    cdef Py_ssize_t place = 0
+    if model.loss != LOGISTIC:
+        for place in range(visits.n):
+            _fetch_ahead(&model, visits, place)
+            _visit_row(&model, visits, place, updates)
+        return
+    while place < visits.n:
+        _fetch_ahead(&model, visits, place)
+        if place + 1 < visits.n and _apart(visits, place):
+            _fetch_ahead(&model, visits, place + 1)
+            _visit_two(&model, visits, place, updates)
+            place += 2
+        else:
+            _visit_row(&model, visits, place, updates)
+            place += 1
+
+
+cdef inline void _fetch_ahead(const Model *model, const Visits *visits, Py_ssize_t place) noexcept nogil:
+    """Prefetch the vectors of the comparison that is visited some places later."""
+    cdef Py_ssize_t ahead
+    if place + _AHEAD < visits.n:
+        ahead = visits.order[place + _AHEAD]
+        fetch_user(&model.factors, visits.users[ahead])
+        fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
+
+
+cdef inline bint _apart(const Visits *visits, Py_ssize_t place) noexcept nogil:
+    """Whether the comparison at this place shares neither user nor item with the next one."""
+    cdef Py_ssize_t row = visits.order[place], other = visits.order[place + 1]
+    cdef int32_t better = visits.better[row], worse = visits.worse[row]
+    cdef int32_t other_better = visits.better[other], other_worse = visits.worse[other]
+    return (
+        (visits.users[row] != visits.users[other]) & (better != other_better) & (better != other_worse)
+        & (worse != other_better) & (worse != other_worse)
+    )
+
+
+cdef inline void _visit_two(const Model *model, const Visits *visits, Py_ssize_t place, double updates) noexcept nogil:
+    """Visit the comparison at this place and the next one, which are apart, under the logistic loss."""
+    cdef double slopes[2]
+    cdef double eta
+    cdef Py_ssize_t k, row = visits.order[place], other = visits.order[place + 1]
+    two_logistic_slopes(
+        margin_of(&model.factors, visits.users[row], visits.better[row], visits.worse[row]),
+        margin_of(&model.factors, visits.users[other], visits.better[other], visits.worse[other]),
+        slopes,
+    )
+    for k in range(2):
+        row = visits.order[place + k]
+        eta = step_size(&model.factors, updates + (place + k))
+        descend_on(
+            &model.factors, visits.users[row], visits.better[row], visits.worse[row],
+            eta, eta * _weight(visits, row) * slopes[k],
+        )
+
+
+cdef inline void _visit_row(const Model *model, const Visits *visits, Py_ssize_t place, double updates) noexcept nogil:
+    """Visit the comparison at this place."""
+    cdef Py_ssize_t row = visits.order[place]
+    _visit(
+        model, visits.users[row], visits.better[row], visits.worse[row], updates + place, _weight(visits, row)
+    )
+
+
+cdef inline double _weight(const Visits *visits, Py_ssize_t row) noexcept nogil:
+    return 1.0 if visits.weights == NULL else visits.weights[row]
 
 
 cdef inline void _visit(
