@@ -14,7 +14,7 @@ from rankbench.solvers.bpr import BPR
 from rankbench.solvers.robirank import wishes_of
 from rankbench.solvers.sgd import SGD
 
-_DRAWN = "kept for comparison: each update takes a record from anywhere in memory"
+_DRAWN = "197 instructions, and a record from anywhere in memory"
 
 
 @case(
@@ -32,8 +32,8 @@ def _sgd(share: float, rank: int) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 8 * n, DOUBLE * (width + 1) * train.n_items)
 
 
-@case("bpr rank 10", "update", "460 instructions, of which 270 move the vectors, in an order that is drawn", rank=10)
-@case("bpr rank 64", "update", "840 instructions and 2 mispredicted branches", rank=64)
+@case("bpr rank 10", "update", "an update waits some 62 cycles for an exponential; drawing takes 13 ns", rank=10)
+@case("bpr rank 64", "update", "655 instructions beside the draws, and an exponential of some 62 cycles", rank=64)
 def _bpr(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     call, _ = steps_of(BPR(rank), train)
@@ -60,7 +60,7 @@ def _itself(part: Part) -> Part:
     return part
 
 
-@case("altsvm rank 10, items", "update", "169 instructions, of which 53 go with the rank", rank=10)
+@case("altsvm rank 10, items", "update", "147 instructions, a third of which go with the rank", rank=10)
 @case("altsvm rank 100, items", "update", "595 instructions and 4 mispredicted branches", rank=100)
 def _altsvm(share: float, rank: int) -> Ready:
     state = _part(rank, "tournament", share)
@@ -113,7 +113,12 @@ def _altsvm_random(share: float, rank: int) -> Ready:
     return Ready(call, n, counts, {"rank": width}, state.items.nbytes + state.users.nbytes, state.plan.records.nbytes)
 
 
-@case("robirank descent, rank 10", "update", "an update waits for a power of the margin that the last one set", rank=10)
+@case(
+    "robirank descent, rank 10",
+    "update",
+    "some 100 cycles from a margin by way of its power to the vector that sets the next one",
+    rank=10,
+)
 def _robirank_descent(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     wishes = wishes_of(train, "rated")
@@ -155,7 +160,7 @@ def _robirank_closed(share: float, rank: int) -> Ready:
 @case(
     "sqlrank, slopes of lists",
     "entry",
-    "91 instructions: the series of two powers and a logarithm, five quotients, and sums that wait for each other",
+    "86 instructions: the series of two powers and a logarithm, five quotients, and sums that wait for each other",
 )
 def _lists(share: float) -> Ready:
     train = ratings(share)

@@ -90,7 +90,7 @@ def _entries(share: float, what: str, width: int) -> Ready:
 @case(
     "convex-erm projection",
     "step",
-    "a tenth of the instructions are those of BLAS's products; the others work on entries and small matrices",
+    "products with ratings take a third, QR, SVD and the loss another; every ninth step is taken twice",
 )
 def _convex(share: float) -> Ready:
     """A projected gradient step, without corrections; X has reached its rank by then."""
@@ -110,7 +110,7 @@ def _convex(share: float) -> Ready:
 @case(
     "fm rank 10, objective and gradient",
     "comparison",
-    "the series of a power and of a logarithm wait for each of their terms, and slopes are added one by one",
+    "series that fill the processor's queue, and scores and slopes that pass the third cache five times",
 )
 def _fm(share: float) -> Ready:
     """An evaluation of the objective and its gradient, of users and items only."""
@@ -200,7 +200,7 @@ def _with_features(share: float, rank: int) -> Ready:
 @case(
     "cofirank rank 10, users' half",
     "rating and plane",
-    "the rest of a plane: its weight among the others, and copies of the items' vectors",
+    "a third is weights of planes, of which each step waits for the one before, and copies of items' vectors",
 )
 def _cofirank_users(share: float) -> Ready:
     """A users' half with a fixed number of planes: no tolerance is reached by then."""
