@@ -151,27 +151,6 @@ cdef extern from *:
         return bits;
     }
 
-    /* The highest of x below a bound, -infinity where there is none. */
-    static inline double rankbench_highest_below(const double *x, Py_ssize_t n, double bound) {
-        double found = -INFINITY;
-        Py_ssize_t i = 0;
-    #ifdef RANKBENCH_HIGHER
-        const rankbench_row bounds = bound - (rankbench_row) {0}, none = -INFINITY - (rankbench_row) {0};
-        rankbench_row v, highest = none;
-        for (; i + RANKBENCH_WIDTH <= n; i += RANKBENCH_WIDTH) {
-            memcpy(&v, x + i, sizeof v);
-            const rankbench_marks below = v < bounds;
-            v = (rankbench_row) (((rankbench_marks) v & below) | ((rankbench_marks) none & ~below));
-            highest = RANKBENCH_HIGHER(highest, v);
-        }
-        for (int lane = 0; lane < RANKBENCH_WIDTH; lane++)
-            found = highest[lane] > found ? highest[lane] : found;
-    #endif
-        for (; i < n; i++)
-            found = x[i] < bound && x[i] > found ? x[i] : found;
-        return found;
-    }
-
     /* The highest of x below a bound, and how many equal it; -infinity and none where there is none. */
     static inline rankbench_level rankbench_level_below(const double *x, Py_ssize_t n, double bound) {
         rankbench_level found = {-INFINITY, 0};

@@ -126,7 +126,6 @@ class ComparedEntries:
     def slopes(self, loss: str, scores: Floats, out: Floats | None = None) -> tuple[float, Floats]:
         """The sum of losses at these scores of the entries, and its derivative by each, in `out` if that is given."""
         losses, slopes = np.zeros(self.entries.shape[0]), np.empty(len(self.entries)) if out is None else out
-        slopes.fill(0.0)
         if len(slopes):
             kernel.slopes(
                 loss=CODES[loss],
