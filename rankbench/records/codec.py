@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -17,7 +17,8 @@ from rankbench.core.contract import Dataclass
 T = TypeVar("T", bound=Dataclass)
 _DIGEST, _DIGITS, _END = ', "sha256": "', 64, '"}\n'  # how a table ends
 _NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
-_DEEPEST = 12  # levels of lists and tables in lists and tables; records have fewer
+_ENTRIES = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_DEEPEST = 10  # levels of lists and tables in lists and tables; records have fewer
 
 
 class Unreadable(ValueError):
@@ -58,6 +59,14 @@ def parsed(text: str | bytes) -> Any:
         content = text if isinstance(text, bytes) else text.encode()
         found = _decoder().decode(content)
         return _read(found) if b'nan"' in content or b'inf"' in content else found  # the ends of `_NOT_FINITE`
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
+
+
+def _parts(content: bytes) -> dict[str, msgspec.Raw]:
+    """The entries of a JSON table as they are written."""
+    try:
+        return _ENTRIES.decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Unreadable(f"no JSON: {type(error).__name__}: {error}") from None
 
@@ -189,13 +198,21 @@ def digest_in(content: bytes) -> tuple[bytes, str] | None:
     return before, content[start:][:_DIGITS].decode("ascii", "replace")
 
 
-def table_in(content: bytes) -> dict[str, Any]:
-    """The JSON table in a file's bytes without its digest, which must be that of the bytes where there is one."""
+def table_in(content: bytes, unread: Collection[str] = ()) -> dict[str, Any]:
+    """The JSON table in a file's bytes without its digest, which must be that of the bytes where there is one.
+
+    The entries with the names `unread` stay the bytes of their JSON, which is faster than to read them.
+    """
     found = digest_in(content)
     if found and hashlib.sha256(found[0]).hexdigest() != found[1]:
         raise Unreadable("it was changed after it was written: its SHA-256 is another one")
+    apart: dict[str, bytes] = {}
+    if unread:
+        parts = _parts(content)
+        apart = {name: bytes(parts.pop(name)) for name in unread if name in parts}
+        content = msgspec.json.encode(parts)
     table = parsed(content)
     if not isinstance(table, dict):
         raise Unreadable("not a table")
     table.pop("sha256", None)
-    return table
+    return table | apart

@@ -20,7 +20,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from rankbench.core.errors import MAKE_ROOM, OTHER_FOLDER, UserError, writing_to
 from rankbench.core.leftovers import HeldFolder, remove_left_behind, replacing
 from rankbench.records.cells import BESIDE, Cell, file_name, file_of_cell, stem
 from rankbench.records.claims import Claims
-from rankbench.records.codec import Unreadable, digest_in, encode, revived, table_in, with_digest
+from rankbench.records.codec import Unreadable, digest_in, encode, parsed, revived, table_in, with_digest
 from rankbench.records.machines import Machine
 from rankbench.records.plan_files import file_of, joined, plan_of, without_answered
 from rankbench.records.plans import Plan
@@ -71,7 +71,7 @@ class Store:
         self._plans = folder / "plans"
         self._warn = warn
         self._known: dict[Path, tuple[tuple[int, int], Plan]] = {}  # plans that this store has written or read
-        self._machine: tuple[object, Machine] | None = None  # the last result's as in its file, for all that are alike
+        self._machine: tuple[bytes, Machine] | None = None  # the last result's, and its JSON
 
     def open(self) -> None:
         """Make the folders, check that they are writable, and remove what killed runs left behind."""
@@ -111,22 +111,24 @@ class Store:
     def load(self, cell: Cell) -> Result | None:
         """The stored result of a cell, or None if there is none that can be read."""
         path = f"{self._cells}/{file_name(cell)}"  # of thousands of files `Path` is slow
-        content = self._read(path)
+        content = self._read(path, unread=("cell", "machine"))
         if content is None:
             return None
         if content.pop("key", None) != cell.key:
             self._set_aside(path, "it is not a result of this cell")
             return None
-        written = content.get("machine")
-        if self._machine is not None and written == self._machine[0]:
-            content["machine"] = self._machine[1]
         try:
-            found = revived(Result, {**content, "cell": cell})
+            machine = self._machine_in(content.pop("machine", b""))
+            return revived(Result, {**content, "cell": cell, "machine": machine})
         except Unreadable as error:
             self._set_aside(path, str(error))
             return None
-        self._machine = written, found.machine
-        return found
+
+    def _machine_in(self, written: bytes) -> Machine:
+        """The machine that a result's JSON describes, one object for all results in a row that have the same."""
+        if self._machine is None or self._machine[0] != written:
+            self._machine = written, revived(Machine, parsed(written))
+        return self._machine[1]
 
     def read(self, path: Path) -> Result:
         """The result in a file of this store, checked, with the cell that the file itself describes."""
@@ -258,10 +260,10 @@ class Store:
             self._set_aside(path, str(error))
             return None
 
-    def _read(self, path: str | Path) -> dict[str, Any] | None:
+    def _read(self, path: str | Path, unread: Collection[str] = ()) -> dict[str, Any] | None:
         """The JSON table in a stored file, or None; a file that cannot be read is set aside with a warning."""
         try:
-            content = table_in(regular.content(path, _LARGEST_TABLE))
+            content = table_in(regular.content(path, _LARGEST_TABLE), unread)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, Unreadable) as error:

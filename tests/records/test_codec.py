@@ -20,7 +20,17 @@ from rankbench.metrics import metric
 from rankbench.names import Named
 from rankbench.planning.plan import plan
 from rankbench.records.cells import Cell, Measure, Place, Selection, Skip
-from rankbench.records.codec import Unreadable, decode, encode, parsed, plain, printable, revived
+from rankbench.records.codec import (
+    Unreadable,
+    decode,
+    encode,
+    parsed,
+    plain,
+    printable,
+    revived,
+    table_in,
+    with_digest,
+)
 from rankbench.records.machines import Machine
 from rankbench.records.plan_files import file_of, plan_of
 from rankbench.records.results import Counted, Point, RankingFunction, Result, Weight
@@ -311,7 +321,7 @@ def test_tables_come_back_as_tables_that_cannot_be_changed():
 
 def test_lists_are_tuples_at_any_depth_that_records_have():
     nested = 0.5
-    for _ in range(10):
+    for _ in range(8):
         nested = (1, nested)
     text = json.dumps({"a": nested, "b": [[], {"c": []}]})
     for content in (text, text.encode()):
@@ -324,3 +334,19 @@ def test_a_part_that_is_a_record_already_is_taken_as_it_is():
     assert revived(Result, {**table, "cell": RESULT.cell}).cell is RESULT.cell
     with pytest.raises(Unreadable, match=r"got `Machine` - at `\$.cell`"):
         revived(Result, {**table, "cell": RESULT.machine})
+
+
+def test_entries_that_are_not_to_be_read_stay_as_they_were_written():
+    text = with_digest('{"a": [1, "=nan"], "cell": {"b":  [nothing that matters, "inf"], "c": "nan"}}')
+    with pytest.raises(Unreadable, match="no JSON"):
+        table_in(text.encode(), unread=("cell",))
+    text = with_digest('{"a": [1, "=nan"], "cell": {"b":  [2, "inf"], "c": "nan"}}')
+    found = table_in(text.encode(), unread=("cell", "absent"))
+    assert found == {"a": (1, "nan"), "cell": b'{"b":  [2, "inf"], "c": "nan"}'}
+    assert table_in(text.encode(), unread=()) != found
+
+
+@pytest.mark.parametrize("text", ["[1]", "1", "{", '{"cell": }', "[" * 10_000])
+def test_what_is_no_table_is_refused_where_entries_are_not_to_be_read(text):
+    with pytest.raises(Unreadable, match="no JSON"):
+        table_in(text.encode(), unread=("cell",))
