@@ -21,7 +21,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from rankbench.kernels.shared.arena cimport Arena, floats, ints
-from rankbench.kernels.shared.lanes cimport LANES
+from rankbench.kernels.shared.lanes cimport LANES, _read_ahead, read_ahead
 from rankbench.kernels.shared.losses cimport (
     MARGINS, NEVER, ONCE, SQUARED_HINGE, Loss, Outcomes, Parabolas, curvatures_of, parabolas_of,
 )
@@ -146,6 +146,7 @@ cdef struct Task:
     const int32_t *better  # places of items in the task
     const int32_t *worse
     Loss loss  # of listed pairs
+    bint followed  # whether the next task's rows stand behind this one's in all arrays
 
 cdef struct Windows:
     int32_t *order  # places of items, by score
@@ -193,12 +194,12 @@ cdef inline Task task_of(const TaskPairsView *tasks, Py_ssize_t number) noexcept
     cdef int64_t first = tasks.indptr[number], pair
     if tasks.levels != NULL:
         return Task(
-            tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL, SQUARED_HINGE,
+            tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL, SQUARED_HINGE, False,
         )
     pair = tasks.pair_indptr[number]
     return Task(
         tasks.indptr[number + 1] - first, 0, NULL,
-        tasks.pair_indptr[number + 1] - pair, tasks.better + pair, tasks.worse + pair, tasks.loss,
+        tasks.pair_indptr[number + 1] - pair, tasks.better + pair, tasks.worse + pair, tasks.loss, False,
     )
 
 
@@ -233,22 +234,25 @@ cdef inline void curve(
     double *out, PairMemory *memory,
 ) noexcept nogil:
     """out = H p, half the Hessian at these scores times a direction."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, first
     if task.levels == 0:
         _curve_listed(task, scores, direction, out)
         return
     cdef Partners partners
     cdef Py_ssize_t by_row = _window_sums(task, windows, direction, memory)
-    for i in range(task.n):
-        partners = _partners(task, windows, memory, by_row, i)
-        out[i] = degree[i] * direction[i] - (partners.above + partners.below)
+    for first in range(0, task.n, 16):
+        if task.followed:
+            _read_next(task, windows, degree, direction, out, first)
+        for i in range(first, min(first + 16, task.n)):
+            partners = _partners(task, windows, memory, by_row, i)
+            out[i] = degree[i] * direction[i] - (partners.above + partners.below)
 
 
 cdef inline double _evaluate_all(
     const Task *task, const double *scores, Windows windows, double *degree, double *slope, PairMemory *memory
 ) noexcept nogil:
     """Scores count from their median, which loses fewer digits and changes nothing else."""
-    cdef Py_ssize_t i, n = task.n
+    cdef Py_ssize_t i, first, n = task.n
     cdef Py_ssize_t by_row
     cdef Partners partners
     cdef double loss = 0.0, balance, median
@@ -264,12 +268,29 @@ cdef inline double _evaluate_all(
         slope[i] = partners.above - partners.below
         loss += partners.above
     by_row = _window_sums(task, windows, memory.centred, memory)
-    for i in range(n):
-        partners = _partners(task, windows, memory, by_row, i)
-        balance = slope[i]
-        slope[i] = balance + (degree[i] * memory.centred[i] - (partners.above + partners.below))
-        loss += memory.centred[i] * (balance + slope[i])
+    for first in range(0, n, 16):
+        if task.followed:
+            _read_next(task, windows, degree, scores, slope, first)
+        for i in range(first, min(first + 16, n)):
+            partners = _partners(task, windows, memory, by_row, i)
+            balance = slope[i]
+            slope[i] = balance + (degree[i] * memory.centred[i] - (partners.above + partners.below))
+            loss += memory.centred[i] * (balance + slope[i])
     return max(loss, 0.0)
+
+
+cdef inline void _read_next(
+    const Task *task, Windows windows, const double *degree, const double *numbers, const double *found, Py_ssize_t row
+) noexcept nogil:
+    """Prefetch what the next task has in place of these 16 rows: in all arrays its rows stand behind this task's."""
+    cdef Py_ssize_t next_row = row + task.n
+    _read_ahead(task.level + next_row)
+    _read_ahead(windows.order + next_row)
+    _read_ahead(windows.high + next_row)
+    _read_ahead(windows.low + next_row)
+    read_ahead(degree + next_row, 16)
+    read_ahead(numbers + next_row, 16)
+    read_ahead(found + next_row, 16)
 
 
 cdef inline double _evaluate_listed(

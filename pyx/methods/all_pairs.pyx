@@ -209,11 +209,18 @@ cdef inline Windows _windows_from(const Found *found, int64_t first) noexcept no
     return Windows(found.windows.order + first, found.windows.high + first, found.windows.low + first)
 
 
+cdef inline Task _task_in_a_row(const TaskPairsView *tasks, Py_ssize_t number) noexcept nogil:
+    """One of all tasks, whose rows stand one after the other."""
+    cdef Task task = task_of(tasks, number)
+    task.followed = number + 1 < tasks.n
+    return task
+
+
 cdef double _evaluate_task(
     const TaskPairsView *tasks, Py_ssize_t number, const Found *found, PairMemory *memory
 ) noexcept nogil:
     """One task's loss; its part of what is found is written."""
-    cdef Task task = task_of(tasks, number)
+    cdef Task task = _task_in_a_row(tasks, number)
     cdef int64_t first = tasks.indptr[number]
     cdef double *slope = found.slope + first
     cdef Py_ssize_t i
@@ -230,7 +237,7 @@ cdef void _curve_task(
     PairMemory *memory,
 ) noexcept nogil:
     """One task's part of the product of the Hessian with a direction."""
-    cdef Task task = task_of(tasks, number)
+    cdef Task task = _task_in_a_row(tasks, number)
     cdef int64_t first = tasks.indptr[number]
     cdef Py_ssize_t i
     curve(

@@ -533,13 +533,15 @@ cdef inline double dot_at(const double *x, const double *y, const int32_t *at, P
 cdef extern from *:
     """
     /* Without prefetchw a line arrives shared with the other cores, and the first write to it waits for them again.
-       Compilers write the instruction only if told that the processor has it; x86-64 processors without it skip it. */
+       Compilers write the instruction only if told that the processor has it; x86-64 processors without it skip it.
+       They leave out calls of functions that do nothing but prefetch, unless the instruction is given by name. */
     #ifdef __x86_64__
     #define rankbench_fetch(address) __asm__ volatile("prefetchw %0" : : "m" (*(const char *) (address)))
+    #define rankbench_read_ahead(address) __asm__ volatile("prefetcht0 %0" : : "m" (*(const char *) (address)))
     #else
     #define rankbench_fetch(address) __builtin_prefetch((address), 1)
-    #endif
     #define rankbench_read_ahead(address) __builtin_prefetch((address), 0)
+    #endif
     """
     void _fetch "rankbench_fetch" (const void *address) noexcept nogil
     void _read_ahead "rankbench_read_ahead" (const void *address) noexcept nogil

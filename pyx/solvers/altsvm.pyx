@@ -666,8 +666,6 @@ cdef inline void _update_two_users(
     cdef const double *x = machine.items + other.better[second] * rank
     cdef const double *y = machine.items + other.worse[second] * rank
     cdef double before = one.duals[row], other_before = other.duals[second]
-    _fetch_ahead(machine, one, place)
-    _fetch_ahead(machine, other, place)
     cdef Difference a = of_long_difference(one.u, v, w, rank)
     cdef Difference b = of_long_difference(other.u, x, y, rank)
     one.duals[row] = _best_along(&machine.bounds, before, a)
@@ -679,20 +677,10 @@ cdef inline void _update_two_users(
 cdef inline void _update_one_user(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
     """Visit one comparison of a user."""
     cdef Py_ssize_t row = user.order[place], rank = machine.rank
-    _fetch_ahead(machine, user, place)
     _update_user(
         &machine.bounds, user.duals + row, user.u, machine.items + user.better[row] * rank,
         machine.items + user.worse[row] * rank, rank,
     )
-
-
-cdef inline void _fetch_ahead(const UsersMachine *machine, const User *user, Py_ssize_t place) noexcept nogil:
-    """Prefetch the items' vectors of the comparison that is visited a little later."""
-    cdef Py_ssize_t ahead, rank = machine.rank
-    if place + _AHEAD < user.n:
-        ahead = user.order[place + _AHEAD]
-        read_ahead(machine.items + user.better[ahead] * rank, rank)
-        read_ahead(machine.items + user.worse[ahead] * rank, rank)
 
 
 cdef void _rebuild_user(const UsersMachine *machine, const User *user, double *weights) noexcept nogil:
