@@ -194,7 +194,8 @@ cdef inline Task task_of(const TaskPairsView *tasks, Py_ssize_t number) noexcept
     cdef int64_t first = tasks.indptr[number], pair
     if tasks.levels != NULL:
         return Task(
-            tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first, 0, NULL, NULL, SQUARED_HINGE, False,
+            tasks.indptr[number + 1] - first, tasks.levels[number], tasks.level + first,
+            0, NULL, NULL, SQUARED_HINGE, False,
         )
     pair = tasks.pair_indptr[number]
     return Task(
