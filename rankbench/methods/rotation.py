@@ -65,20 +65,30 @@ class Rotation:
         return starts, in_order, before.astype(np.float64)
 
 
+def user_groups(per_user: Ints, groups: int) -> Int32s:
+    """The group of every user, who has so many comparisons, beside so many groups of items."""
+    return balanced(per_user, _side_by_side(groups))
+
+
 def rotation(
-    comparisons: ComparisonRows, per_user: Ints, item_groups: Int32s, groups: int, weights: Floats | None = None
+    comparisons: ComparisonRows, users: Int32s, items: Int32s, groups: int, weights: Floats | None = None
 ) -> Rotation:
-    """The tasks and rounds of these comparisons, of which each user has so many, with these groups of items."""
-    side_by_side = (groups + 1) // 2
+    """The tasks and rounds of these comparisons, with the groups of `user_groups` and so many groups of items."""
+    side_by_side = _side_by_side(groups)
     columns = kernel.bucket(
         comparisons=comparisons,
-        user_group=balanced(per_user, side_by_side),
-        item_group=item_groups,
+        user_group=users,
+        item_group=items,
         pair_of=tasks(groups),
         groups=side_by_side,
         weights=weights,
     )
     return Rotation(*columns, _rounds(groups, side_by_side, np.diff(columns[0])))
+
+
+def _side_by_side(groups: int) -> int:
+    """How many tasks of a round there are at most: pairs of so many groups of items, or single ones."""
+    return (groups + 1) // 2
 
 
 def _rounds(groups: int, side_by_side: int, sizes: Int64s) -> tuple[Int32s, ...]:

@@ -18,7 +18,7 @@ from rankbench.kernels.solvers import sgd
 from rankbench.methods.factors import Trained, check_rank, seed_of, start, total_loss, zero_rows
 from rankbench.methods.folding import check_curved, own, vectors_and_numbers
 from rankbench.methods.losses import CODES, PairLoss
-from rankbench.methods.rotation import rotation
+from rankbench.methods.rotation import rotation, user_groups
 from rankbench.methods.schedules import balanced
 from rankbench.models import Factors
 from rankbench.names import AddedLater, Checked, Limits, checked_threads
@@ -104,11 +104,11 @@ class BPR(Checked):
         )
         descent = sgd.Descent(factors=factors, loss=CODES[self.loss])
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
-        item_groups = balanced(item_load, self.parts)
+        groups = user_groups(per_user, self.parts), balanced(item_load, self.parts)
         updates = 0
         while len(positives):
             for rows, weights in sampler.of_a_pass(factors):
-                plan = rotation(rows, per_user, item_groups, self.parts, weights)
+                plan = rotation(rows, *groups, self.parts, weights)
                 plan.visit(descent, updates, rng, threads)
                 updates += len(plan.users)
             trained.update_model()

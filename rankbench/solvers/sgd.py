@@ -15,7 +15,7 @@ from rankbench.methods.factors import Trained, check_rank, seed_of, start, total
 from rankbench.methods.folding import alone
 from rankbench.methods.losses import CODES, PairLoss
 from rankbench.methods.penalties import squared_norm
-from rankbench.methods.rotation import Rotation, rotation
+from rankbench.methods.rotation import Rotation, rotation, user_groups
 from rankbench.methods.schedules import METIS, balanced, loads, partition
 from rankbench.models import Factors
 from rankbench.names import Checked, Limits, checked_threads
@@ -122,7 +122,7 @@ def rotation_of(train: Comparisons, schedule: str, groups: int) -> Rotation:
         item_groups = partition(train.better, train.worse, train.n_items, groups)
     else:
         item_groups = balanced(loads(train.better, train.worse, train.n_items), groups)
-    return rotation(train.rows, np.diff(train.indptr), item_groups, groups)
+    return rotation(train.rows, user_groups(np.diff(train.indptr), groups), item_groups, groups)
 
 
 def _serial(descent: kernel.Descent, train: Comparisons, groups: int, rng: np.random.Generator, threads: int) -> Passes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rankbench.core.contract import Ints
 from rankbench.data.synthetic import LowRank
 from rankbench.data.views import Comparisons
-from rankbench.methods.rotation import Rotation, rotation
+from rankbench.methods.rotation import Rotation, rotation, user_groups
 from rankbench.solvers.altsvm import AltSVM, planned
 from rankbench.solvers.sgd import rotation_of
 
@@ -68,7 +68,7 @@ def test_every_order_holds_all_rounds_and_counts_what_comes_before(train):
 def test_the_bound_is_that_of_the_longest_task_of_each_round():
     users = np.repeat([0, 1], [3, 1])
     view = Comparisons.from_triples(users, [0, 0, 0, 2], [1, 1, 1, 3])
-    plan = rotation(view.rows, np.diff(view.indptr), np.array([0, 0, 1, 2], np.int32), 3)
+    plan = rotation(view.rows, user_groups(np.diff(view.indptr), 3), np.array([0, 0, 1, 2], np.int32), 3)
     assert plan.bound(1) == pytest.approx(1)
     assert plan.bound(2) == plan.bound(9) == pytest.approx(4 / 3)  # both side by side, and the longer one takes three
 
