@@ -17,7 +17,7 @@ from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, des
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
-from rankbench.kernels.shared.lanes cimport Difference, dot, dot_rows_at, of_long_difference
+from rankbench.kernels.shared.lanes cimport Difference, dot, dot_rows_at, fetch_both, of_long_difference, read_ahead
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.powers cimport binary_logs, power_of_two, powers_of_two
 from rankbench.kernels.shared.rows cimport count_rows, first_id, first_value, longest_row
@@ -70,10 +70,112 @@ cdef extern from *:
         *product = rankbench_product_of_four(one) * rankbench_product_of_four(two);
         return total;
     }
+
+    #define RANKBENCH_SEATS 4
+
+    /* A step of each of four users. */
+    typedef struct {
+        Py_ssize_t users[RANKBENCH_SEATS];
+        char *rows[3][RANKBENCH_SEATS];
+        double weights[RANKBENCH_SEATS], etas[RANKBENCH_SEATS];
+        double margins[RANKBENCH_SEATS], changes[RANKBENCH_SEATS], lengths[RANKBENCH_SEATS];
+        int32_t ring[3 * RANKBENCH_SEATS];
+    } rankbench_steps;
+
+    /* u . (v - w), |v - w|^2 and |u|^2 in four lanes each, with the bits of `of_long_difference` and `dot`. */
+    typedef struct { rankbench_four margin, apart, length; } rankbench_measures;
+
+    static inline rankbench_measures rankbench_measures_of(const rankbench_steps *steps, int seat, Py_ssize_t n) {
+        const double *u = (const double *) steps->rows[0][seat], *v = (const double *) steps->rows[1][seat];
+        const double *w = (const double *) steps->rows[2][seat];
+        rankbench_measures even = {{{{0}}}}, odd = {{{{0}}}};
+        Py_ssize_t k;
+        for (k = 0; k + 8 <= n; k += 8) {
+            rankbench_add_difference(&even.margin, u + k, v + k, w + k);
+            rankbench_add_difference(&odd.margin, u + k + 4, v + k + 4, w + k + 4);
+            rankbench_add_square(&even.apart, v + k, w + k);
+            rankbench_add_square(&odd.apart, v + k + 4, w + k + 4);
+            rankbench_add_product(&even.length, u + k, u + k);
+            rankbench_add_product(&even.length, u + k + 4, u + k + 4);
+        }
+        if (k < n) {
+            rankbench_add_difference(&even.margin, u + k, v + k, w + k);
+            rankbench_add_square(&even.apart, v + k, w + k);
+            rankbench_add_product(&even.length, u + k, u + k);
+        }
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            even.margin.part[part] += odd.margin.part[part];
+            even.apart.part[part] += odd.apart.part[part];
+        }
+        return even;
+    }
+
+    /* The sizes and lengths of four steps at once; whether a length may be too much. */
+    static inline int rankbench_measure(
+        rankbench_steps *steps, Py_ssize_t n, double step, double decay, double updates
+    ) {
+        static const double after[RANKBENCH_SEATS] = {0.0, 1.0, 2.0, 3.0};
+        const rankbench_measures a = rankbench_measures_of(steps, 0, n), b = rankbench_measures_of(steps, 1, n);
+        const rankbench_measures c = rankbench_measures_of(steps, 2, n), d = rankbench_measures_of(steps, 3, n);
+        double squares[RANKBENCH_SEATS];
+        rankbench_flags far = {0};
+        rankbench_sums_of_four(a.margin, b.margin, c.margin, d.margin, steps->margins);
+        rankbench_sums_of_four(a.apart, b.apart, c.apart, d.apart, steps->changes);
+        rankbench_sums_of_four(a.length, b.length, c.length, d.length, squares);
+        for (int part = 0; part < RANKBENCH_PARTS; part++) {
+            const Py_ssize_t k = part * RANKBENCH_WIDTH;
+            rankbench_lanes margin, change, square, weight, eta, g;
+            RANKBENCH_LOAD(margin, steps->margins + k);
+            RANKBENCH_LOAD(change, steps->changes + k);
+            RANKBENCH_LOAD(square, squares + k);
+            RANKBENCH_LOAD(weight, steps->weights + k);
+            RANKBENCH_LOAD(eta, after + k);
+            eta = step / (1.0 + decay * (updates + eta));
+            g = eta * weight / (1.0 + rankbench_powers_of(rankbench_exponents_of_two(margin)));
+            change += 2.0 * square;
+            margin = (rankbench_lanes) ((rankbench_flags) margin & ~(rankbench_flags) rankbench_all(-0.0));
+            far |= ~((2.0 * margin * g + change) * g < 0.99);
+            RANKBENCH_STORE(steps->changes + k, change);
+            RANKBENCH_STORE(steps->lengths + k, g);
+            RANKBENCH_STORE(steps->etas + k, eta);
+        }
+        return rankbench_any(far);
+    }
+
+    /* Whether no item is in two steps. In the ring of four wishes and their competitors, a wish is opposite its own
+       competitor, and all that are at most three places apart are of different steps. */
+    static inline int rankbench_apart(const int32_t *ring) {
+        typedef int32_t ids __attribute__((vector_size(16)));
+        typedef long long words __attribute__((vector_size(16)));
+        ids same = {0}, here, there;
+        for (int half = 0; half < 8; half += 4) {
+            memcpy(&here, ring + half, sizeof here);
+            for (int k = 1; k < 4; k++) {
+                memcpy(&there, ring + half + k, sizeof there);
+                same |= here == there;
+            }
+        }
+        return !(((words) same)[0] | ((words) same)[1]);
+    }
     """
     double _logistic_sum "rankbench_logistic_sum" (
         const double *powers, Py_ssize_t n, double scale, double *product
     ) noexcept nogil
+    enum:
+        _SEATS "RANKBENCH_SEATS"  # users who are visited in turns
+    ctypedef struct Steps "rankbench_steps":
+        Py_ssize_t users[_SEATS]
+        char *rows[3][_SEATS]  # u, v and w of the user, a wish and a competitor
+        double weights[_SEATS]
+        double etas[_SEATS]  # the step sizes
+        double margins[_SEATS]
+        double changes[_SEATS]  # |v - w|^2 + 2 |u|^2
+        double lengths[_SEATS]  # the step sizes times the slopes
+        int32_t ring[3 * _SEATS]  # the wishes, the competitors, and the wishes again
+    bint _measure "rankbench_measure" (
+        Steps *steps, Py_ssize_t n, double step, double decay, double updates
+    ) noexcept nogil
+    bint _apart "rankbench_apart" (const int32_t *ring) noexcept nogil
 
 cdef enum:
     _TERMS = 8  # a sum of logarithms has a multiple of so many
@@ -100,9 +202,15 @@ cdef struct Memory:
     double *products  # of each wish
     double *sums  # of each wish
 
-cdef struct Model:
-    FactorsView factors
-    int draws  # competitors of each visit
+cdef struct Seat:
+    # A user whose wishes are visited.
+    Own own
+    Py_ssize_t user
+    const double *weights  # of the wishes
+    Stream stream
+    int32_t *order  # of the wishes
+    Py_ssize_t place  # in this order
+    int drawn  # competitors of the wish there
 
 
 cdef class WishRows:
@@ -191,32 +299,46 @@ def descend(
 ):
     """Visit every wish once, on one thread, with `draws` random competitors; `updates` were made before this pass.
 
+    Four users are visited in turns, an update of each, and one who has no wishes left makes room for the next in the
+    order. The updates of one user wait for each other; those of four are computed at once, unless two share an item,
+    with the bits that they have one after another.
+
     A drawn competitor represents its share of the row's gradient: weight times the slope of log2(1 + 2^-m),
     which is -1 / (1 + 2^m), with weight = gain xi / ln 2 times the number of competitors over the number drawn. It is
     shortened where it would change its margin by more than 1. An update reads and writes 3 rank doubles, in about
     17 rank flops.
     """
-    within("draws", draws, 0, INT32_MAX)
+    within("draws", draws, 1, INT32_MAX)
     agree("users", len(factors.users), wishes.view.n)
     agree("weights", weights.shape[0], wishes.places.shape[0])
     agree("users in order", user_order.shape[0], wishes.view.n)
     if factors.view.single:
         raise ValueError("the factors must be of double precision")
-    cdef Py_ssize_t place, user, longest = longest_row(wishes.view.indptr, wishes.view.n)
-    cdef Model model = Model(factors.view, draws)
+    cdef Py_ssize_t place, longest = longest_row(wishes.view.indptr, wishes.view.n), seat = 0
+    cdef Seat seats[_SEATS]
     cdef Arena arena = Arena(NULL, 0)
-    cdef int32_t *order = ints(&arena, longest)
+    _make_seats(&arena, longest, seats)
     cdef Scratch scratch = Scratch(arena.used, 1)
-    cdef const double *first_weight = first_value(weights)
     arena = scratch.share(0)
-    order = ints(&arena, longest)
+    _make_seats(&arena, longest, seats)
     with nogil:
         for place in range(user_order.shape[0]):
-            user = user_order[place]
-            updates = _visit_user(
-                &model, _of_user(&wishes.view, user), first_weight + wishes.view.indptr[user], user,
-                stream_of(seed, user), order, updates,
-            )
+            while seats[seat].place < seats[seat].own.wanted:
+                seat += 1
+                if seat == _SEATS:
+                    updates = _visit_four(&factors.view, seats, draws, updates)
+                    seat = 0
+            _begin(&seats[seat], &wishes.view, user_order[place], first_value(weights), seed)
+        for seat in range(_SEATS):
+            updates = _visit_rest(&factors.view, &seats[seat], draws, updates)
+
+
+cdef void _make_seats(Arena *arena, Py_ssize_t longest, Seat *seats) noexcept nogil:
+    """Seats that nobody has taken, with room for the order of so many wishes."""
+    cdef Py_ssize_t k
+    for k in range(_SEATS):
+        seats[k].order = ints(arena, longest)
+        seats[k].place = seats[k].own.wanted = 0
 
 
 cdef inline Own _of_user(const WishesView *wishes, Py_ssize_t user) noexcept nogil:
@@ -263,46 +385,122 @@ cdef double _close(
     return loss
 
 
-cdef double _visit_user(
-    const Model *shared, Own own, const double *weights, Py_ssize_t user, Stream stream, int32_t *order,
-    double updates,
+cdef inline void _begin(
+    Seat *seat, const WishesView *wishes, Py_ssize_t user, const double *weights, uint64_t seed
 ) noexcept nogil:
-    """Visit one user's wishes in random order with drawn competitors; return the number of updates so far."""
-    cdef Model model = shared[0]
-    cdef Py_ssize_t place, row
-    cdef int32_t wish, rival
-    cdef int _drawn
-    shuffled(&stream, order, own.wanted)
-    for place in range(own.wanted):
-        row = order[place]
-        wish = own.places[row]
-        for _drawn in range(model.draws):
-            rival = <int32_t> below(&stream, <uint32_t> (own.n - 1))
-            rival += rival >= wish
-            _step(&model, user, own.candidates[wish], own.candidates[rival], weights[row], updates)
-            updates += 1.0
+    """Let a user take this seat, with the wishes in random order; while it is drawn, their arrays are asked for."""
+    seat.own = _of_user(wishes, user)
+    seat.user, seat.weights, seat.place, seat.drawn = user, weights + wishes.indptr[user], 0, 0
+    seat.stream = stream_of(seed, user)
+    read_ahead(seat.weights, seat.own.wanted)
+    read_ahead(<const double *> seat.own.places, seat.own.wanted // 2)
+    read_ahead(<const double *> seat.own.candidates, min(seat.own.n, 2 * seat.own.wanted) // 2)
+    shuffled(&seat.stream, seat.order, seat.own.wanted)
+
+
+cdef double _visit_four(const FactorsView *shared, Seat *seats, int draws, double updates) noexcept nogil:
+    """Visit wishes of four users in turns, until one of them has none left; return the number of updates so far.
+
+    The next steps are drawn after the lengths of these, for which the moves wait: draws take no time of their own.
+    """
+    cdef FactorsView factors = shared[0]
+    cdef Steps steps[2]
+    cdef Steps *here
+    cdef Py_ssize_t turns = INT32_MAX, turn, k
+    cdef bint apart
+    for k in range(_SEATS):
+        turns = min(turns, seats[k].own.wanted - seats[k].place)
+    turns *= draws
+    _draw_four(&factors, seats, draws, steps)
+    for turn in range(turns):
+        here = steps + (turn & 1)
+        apart = _apart(here.ring)
+        if apart:
+            _measure_four(&factors, here, updates)
+        else:
+            for k in range(_SEATS):
+                _take(&factors, here, k, updates + k)
+        if turn + 1 < turns:
+            _draw_four(&factors, seats, draws, steps + 1 - (turn & 1))
+        if apart:
+            for k in range(_SEATS):
+                _move(&factors, here, k)
+        updates += _SEATS
     return updates
 
 
-cdef inline void _step(
-    const Model *model, Py_ssize_t user, int32_t j, int32_t k, double weight, double updates
+cdef double _visit_rest(const FactorsView *factors, Seat *seat, int draws, double updates) noexcept nogil:
+    """Visit the wishes that a user has left; return the number of updates so far."""
+    cdef Steps steps
+    while seat.place < seat.own.wanted:
+        _draw(factors, seat, draws, &steps, 0)
+        _take(factors, &steps, 0, updates)
+        updates += 1.0
+    return updates
+
+
+cdef inline void _draw_four(const FactorsView *factors, Seat *seats, int draws, Steps *steps) noexcept nogil:
+    """The next step of each user."""
+    cdef Py_ssize_t k
+    for k in range(_SEATS):
+        _draw(factors, &seats[k], draws, steps, k)
+
+
+cdef inline void _draw(
+    const FactorsView *factors, Seat *seat, int draws, Steps *steps, Py_ssize_t k
 ) noexcept nogil:
-    """Take a gradient step on weight log2(1 + 2^-m), m = u . (v_j - v_k), and on a share of the penalty."""
-    cdef const FactorsView *factors = &model.factors
-    cdef double eta = step_size(factors, updates)
-    cdef const double *u = <const double *> (factors.users + user * factors.row)
-    cdef const double *v = <const double *> (factors.items + j * factors.row)
-    cdef const double *w = <const double *> (factors.items + k * factors.row)
-    cdef Difference d = of_long_difference(u, v, w, factors.rank)
-    cdef double g = eta * weight / (1.0 + power_of_two(d.product)), change = d.square + 2.0 * dot(u, u, factors.rank)
-    if not (2.0 * fabs(d.product) * g + change) * g < 0.99:  # else it is not too long, and needs no root
-        g = min(g, _longest(d.product, change))
-    descend_on(factors, user, j, k, eta, -g)
+    """The next step of one user: a wish against a drawn competitor, whose rows are asked for."""
+    cdef Py_ssize_t row = seat.order[seat.place]
+    cdef int32_t wish = seat.own.places[row], rival = <int32_t> below(&seat.stream, <uint32_t> (seat.own.n - 1))
+    cdef int32_t better, worse
+    rival += rival >= wish
+    better, worse = seat.own.candidates[wish], seat.own.candidates[rival]
+    steps.ring[k] = steps.ring[2 * _SEATS + k] = better
+    steps.ring[_SEATS + k] = worse
+    steps.weights[k] = seat.weights[row]
+    steps.users[k] = seat.user
+    steps.rows[0][k] = factors.users + seat.user * factors.row
+    steps.rows[1][k] = factors.items + better * factors.row
+    steps.rows[2][k] = factors.items + worse * factors.row
+    fetch_both(<double *> steps.rows[1][k], <double *> steps.rows[2][k], factors.rank)
+    seat.drawn += 1
+    if seat.drawn == draws:
+        seat.place, seat.drawn = seat.place + 1, 0
 
 
-cdef inline double _longest(double margin, double change) noexcept nogil:
-    """The g for which u + g d, v_j + g u and v_k - g u with d = v_j - v_k have a margin that differs by at most 1.
+cdef inline void _take(const FactorsView *factors, Steps *steps, Py_ssize_t k, double updates) noexcept nogil:
+    """Take a gradient step on weight log2(1 + 2^-m), m = u . (v - w), and on a share of the penalty."""
+    cdef const double *u = <const double *> steps.rows[0][k]
+    cdef Difference d = of_long_difference(
+        u, <const double *> steps.rows[1][k], <const double *> steps.rows[2][k], factors.rank
+    )
+    cdef double eta = step_size(factors, updates), g = eta * steps.weights[k] / (1.0 + power_of_two(d.product))
+    steps.lengths[k] = _bounded(g, d.product, d.square + 2.0 * dot(u, u, factors.rank))
+    steps.etas[k] = eta
+    _move(factors, steps, k)
 
-    It differs by g (|d|^2 + 2 |u|^2) + 2 g^2 m, so that g solves 2 |m| g^2 + change g = 1, change = |d|^2 + 2 |u|^2.
+
+cdef inline void _measure_four(const FactorsView *factors, Steps *steps, double updates) noexcept nogil:
+    """The lengths of four steps that share no vector."""
+    cdef Py_ssize_t k
+    if _measure(steps, factors.rank, factors.rates.step, factors.rates.decay, updates):
+        for k in range(_SEATS):
+            steps.lengths[k] = _bounded(steps.lengths[k], steps.margins[k], steps.changes[k])
+
+
+cdef inline void _move(const FactorsView *factors, const Steps *steps, Py_ssize_t k) noexcept nogil:
+    """Take a step of known length."""
+    descend_on(
+        factors, steps.users[k], steps.ring[k], steps.ring[_SEATS + k], steps.etas[k], -steps.lengths[k]
+    )
+
+
+cdef inline double _bounded(double g, double margin, double change) noexcept nogil:
+    """g, or less if u + g d, v + g u and w - g u with d = v - w could have a margin that differs by more than 1.
+
+    It differs by g (|d|^2 + 2 |u|^2) + 2 g^2 m, so that the longest g solves 2 |m| g^2 + change g = 1, where change is
+    |d|^2 + 2 |u|^2.
     """
-    return 2.0 / (change + sqrt(change * change + 8.0 * fabs(margin)))
+    if (2.0 * fabs(margin) * g + change) * g < 0.99:  # it is not too long, and needs no root
+        return g
+    return min(g, 2.0 / (change + sqrt(change * change + 8.0 * fabs(margin))))
