@@ -14,6 +14,7 @@ from rankbench.data.views import Ratings
 from rankbench.execution.training import fit
 from rankbench.kernels.methods.pairwise import DescentFactors
 from rankbench.kernels.solvers import robirank as kernel
+from rankbench.methods.factors import zero_rows
 from rankbench.metrics import evaluate
 from rankbench.solvers.robirank import RobiRank, wishes_of
 
@@ -173,6 +174,42 @@ def test_an_update_changes_its_margin_by_at_most_1(scale, step):
         assert abs(change) <= 1 + 1e-9
         if step == 1e9 and 0 < before < 20:  # it reaches the bound, and its two parts have one sign
             assert change == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("items", [5, 30, 3000])
+@pytest.mark.parametrize("step", [0.01, 1e9])
+@pytest.mark.parametrize("rank", [1, 4, 9, 12])
+def test_four_updates_at_once_have_the_bits_that_they_have_one_after_another(rank, step, items):
+    """Each user has one wish: their turns are one update each, as are passes for one user each."""
+    rng = np.random.default_rng(0)
+    view = Ratings.from_triples(np.arange(401), rng.integers(items, size=401), np.ones(401), 401, items)
+    start = zero_rows(401, rank), zero_rows(items, rank)
+    for rows in start:
+        rows[:, :rank] = rng.normal(size=(len(rows), rank))
+
+    def moved(parts: list[Ratings]) -> list[bytes]:
+        users, items = (rows.copy() for rows in start)
+        factors = DescentFactors(
+            users=users,
+            items=items,
+            user_shrink=np.full(len(users), 0.5),
+            item_shrink=np.full(len(items), 0.5),
+            step=step,
+            decay=0.1,
+        )
+        for before, part in enumerate(parts):
+            kernel.descend(
+                factors=factors,
+                wishes=wishes_of(part, "catalogue").rows,
+                weights=np.ones(len(part)),
+                user_order=np.arange(len(users), dtype=np.int32),
+                draws=1,
+                updates=before,
+                seed=7,
+            )
+        return [users.tobytes(), items.tobytes()]
+
+    assert moved([view]) == moved([view.take(np.array([row])) for row in range(len(view))])
 
 
 def test_vectors_of_single_precision_are_refused():
