@@ -63,7 +63,7 @@ class RobiRank(Checked):
     learns_from: ClassVar = Ratings
     needs_features: ClassVar = False
     determinism: ClassVar = Determinism.EXACT
-    version: ClassVar = 4  # all updates are bounded
+    version: ClassVar = 5  # four users are visited in turns
 
     def steps(self, train: Ratings, rng: np.random.Generator, threads: int = 1) -> Iterator[Step]:
         """The random start, then a model after each pass: xi in closed form, then stochastic gradient descent."""
