@@ -119,8 +119,7 @@ def _fm(share: float) -> Ready:
     machine = Machine(settings.lam, settings.loss, compared, None)
     start, entries, width = machine.start(np.random.default_rng(0), 10), len(compared.entries), whole_lanes(11)
     counts = {
-        "pyx/methods/entries.pyx: inner_products": entries,
-        "pyx/methods/entries.pyx: times": 2 * entries,
+        "pyx/methods/entries.pyx: gradients": entries,
         "pyx/methods/entries.pyx: slopes": len(train),
         "rankbench/solvers/fm.py: Machine": train.n_users + train.n_items,
     }

@@ -5,22 +5,25 @@ comparisons share is a score and a slope for each entry, so that only entries co
 by side, each by one thread and summed in the order of its entries, so that no bit depends on the number of threads.
 """
 
+# Roof of gradients, an entry: 4 bytes; 6 * rank flops; rank / 4 lines.
 # Roof of slopes, a comparison: 8 bytes; 88 flops.
 # Roof of times, an entry: 12 bytes; 2 * width flops; width / 8 lines.
 # Roof of inner_products, an entry: 12 bytes; 2 * rank flops; rank / 8 lines.
 
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange
 from libc.stdint cimport int32_t, int64_t
 
-from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.chosen cimport Chosen, sum_chosen
-from rankbench.kernels.shared.lanes cimport LANES, dot_rows_at
+from rankbench.kernels.shared.lanes cimport LANES, add_to_rows, dot_rows_at
 from rankbench.kernels.shared.losses cimport MARGINS, Loss, known_loss, tangents_of
-from rankbench.kernels.shared.parallel cimport team
-from rankbench.kernels.shared.rows cimport ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView
+from rankbench.kernels.shared.parallel cimport team, thread_id
+from rankbench.kernels.shared.rows cimport (
+    ComparisonRows, ComparisonView, Pattern, PatternView, SparseRows, SparseView, first_row, longest_row,
+)
 
 cdef enum:
     _NEAR = 1 << 16  # doubles of a factor that stays in a cache by itself
@@ -32,10 +35,43 @@ cdef struct Mentions:
     int32_t *user
     int32_t *place
 
+cdef struct Problem:
+    # What is differentiated, and by which rows.
+    Loss loss
+    const ComparisonView *comparisons
+    const PatternView *entries
+    const double *users
+    const double *items
+    Py_ssize_t rank
+    bint far  # whether the items' rows lie beyond the caches
+
+cdef struct Own:
+    # Scratch memory for a user's entries.
+    double *scores
+    double *slopes
+
 cdef struct Places:
     # Of each comparison, the places of its items among the user's entries.
     int32_t *better
     int32_t *worse
+
+
+cdef class Derivatives:
+    """Where `gradients` writes: the loss of each user, and the derivatives by the rows of users and of items.
+
+    On several threads those by the scores of the entries are written to `slopes`, and those of items are not written.
+    """
+
+    cdef double[::1] losses
+    cdef double[:, ::1] users
+    cdef double[:, ::1] items
+    cdef double[::1] slopes
+
+    def __init__(self, *, double[::1] losses, double[:, ::1] users, double[:, ::1] items, double[::1] slopes):
+        """Take the arrays, without a copy."""
+        agree("losses", losses.shape[0], users.shape[0])
+        agree("columns of items", items.shape[1], users.shape[1])
+        self.losses, self.users, self.items, self.slopes = losses, users, items, slopes
 
 
 def gather(*, ComparisonRows comparisons, Py_ssize_t n_items) -> tuple[Int64s, Int32s, Int32s, Int32s]:
@@ -96,6 +132,54 @@ def slopes(
             loss, &comparisons.view, user, entries.view.indptr[user + 1] - first, &scores[0] + first,
             &slope_out[0] + first,
         )
+
+
+def gradients(
+    *,
+    Loss loss,
+    Pattern entries,
+    ComparisonRows comparisons,
+    const double[:, ::1] users,
+    const double[:, ::1] items,
+    Derivatives out,
+    int threads,
+):
+    """Compute the losses of comparisons by the scores users items^T, and the derivatives by users and items.
+
+    All of a user's work is done at once, while the rows of the user's items are in the cache. On one thread this adds
+    to the items' derivatives too, user by user: in the order in which `times` adds up those of each item.
+    """
+    threads = team(threads)
+    known_loss(loss)
+    cdef Py_ssize_t user, rank = users.shape[1], longest = longest_row(entries.view.indptr, entries.view.n)
+    cdef bint alone = threads == 1
+    if rank % LANES or rank == 0:
+        raise ValueError(f"rows of {rank} numbers are not padded to whole lanes")
+    agree("users with comparisons", comparisons.view.n, entries.view.n)
+    agree("rows of users", users.shape[0], entries.view.n)
+    agree("columns of items", items.shape[1], rank)
+    above_ids("rows of items", items.shape[0], entries.columns)
+    agree("derivatives of users", out.users.shape[0], users.shape[0])
+    agree("columns of derivatives", out.users.shape[1], rank)
+    agree("derivatives of items", out.items.shape[0], items.shape[0])
+    agree("slopes", out.slopes.shape[0], 0 if alone else entries.columns.shape[0])
+    cdef Problem problem = Problem(
+        loss, &comparisons.view, &entries.view, first_row(users), first_row(items), rank, items.shape[0] * rank > _NEAR
+    )
+    cdef Arena arena = Arena(NULL, 0)
+    cdef Own own = _lay_out_own(&arena, longest)
+    cdef Scratch scratch = Scratch(arena.used, threads)
+    if alone:
+        out.items[:] = 0.0
+    with nogil, parallel(num_threads=threads):
+        arena = scratch.share(thread_id())
+        own = _lay_out_own(&arena, longest)
+        for user in prange(entries.view.n, schedule="dynamic", chunksize=16):
+            if not alone:
+                own.slopes = &out.slopes[0] + entries.view.indptr[user]
+            out.losses[user] = _user_gradients(&problem, user, own, &out.users[user, 0])
+            if alone:
+                _add_to_items(&problem, user, own.slopes, &out.items[0, 0])
 
 
 def arrange(*, const double[::1] values, const int32_t[::1] places, double[::1] out, int threads):
@@ -192,6 +276,36 @@ cdef void _list_items(
         for row in range(comparisons.indptr[user], comparisons.indptr[user + 1]):
             items[starts[user] + places.better[row]] = comparisons.better[row]
             items[starts[user] + places.worse[row]] = comparisons.worse[row]
+
+
+cdef Own _lay_out_own(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """Room for the entries of any user."""
+    return Own(floats(arena, longest), floats(arena, longest))
+
+
+cdef double _user_gradients(const Problem *problem, Py_ssize_t user, Own own, double *out) noexcept nogil:
+    """The user's sum of losses; the slopes of the user's entries and the derivatives by the user's row are written."""
+    cdef int64_t first = problem.entries.indptr[user]
+    cdef Py_ssize_t n = problem.entries.indptr[user + 1] - first
+    cdef const int32_t *items = problem.entries.columns + first
+    cdef Chosen chosen = Chosen(
+        items, own.slopes, n, problem.items, problem.rank, far=False, add=False
+    )
+    dot_rows_at(
+        problem.users + user * problem.rank, problem.items, items, n, problem.rank, problem.far, own.scores
+    )
+    cdef double loss = _user_slopes(problem.loss, problem.comparisons, user, n, own.scores, own.slopes)
+    sum_chosen(&chosen, out)
+    return loss
+
+
+cdef void _add_to_items(const Problem *problem, Py_ssize_t user, const double *slopes, double *out) noexcept nogil:
+    """Add what a user's entries contribute to the derivatives by the items' rows."""
+    cdef int64_t first = problem.entries.indptr[user]
+    add_to_rows(
+        slopes, problem.users + user * problem.rank, problem.entries.columns + first,
+        problem.entries.indptr[user + 1] - first, problem.rank, out,
+    )
 
 
 cdef double _user_slopes(

@@ -139,6 +139,28 @@ class ComparedEntries:
         return float(losses.sum()), slopes
 
 
+    def gradients(self, loss: str, users: Floats, items: Floats) -> tuple[float, Floats, Floats]:
+        """The sum of losses at the scores users items^T, and its derivatives by the rows of users and of items.
+
+        The derivatives have as many columns as the kernels need, those behind the factors' own columns of no use.
+        """
+        users, items, threads = padded(users), padded(items), self.entries.threads
+        losses, of_users, of_items = np.zeros(len(users)), np.empty(users.shape), np.empty(items.shape)
+        slopes = np.empty(len(self.entries) if threads > 1 else 0)
+        kernel.gradients(
+            loss=CODES[loss],
+            entries=self.entries.places,
+            comparisons=self.comparisons,
+            users=users,
+            items=items,
+            out=kernel.Derivatives(losses=losses, users=of_users, items=of_items, slopes=slopes),
+            threads=threads,
+        )
+        if threads > 1:
+            of_items = self.entries.holding(slopes).transposed_times(users)
+        return float(losses.sum()), of_users, of_items
+
+
 def known_rows(rows: Floats, known: Ints | Flags) -> Floats:
     """The rows of the known users or items, NaN for the others."""
     out = np.full(rows.shape, np.nan)

@@ -272,9 +272,8 @@ def _on_factors(problem: _Problem, rank: int, size: float | None) -> Function:
         scale = 1.0 if size is None else size / float(np.linalg.norm(x))
         both = (scale * x).reshape(-1, rank)
         left, right = both[:users], both[users:]
-        value, slopes = problem.compared.slopes(problem.loss, problem.entries.inner_products(left, right))
-        sparse = problem.entries.holding(slopes)
-        gradient = np.concatenate([sparse.times(right), sparse.transposed_times(left)]).ravel()
+        value, *sides = problem.compared.gradients(problem.loss, left, right)
+        gradient = np.concatenate([side[:, :rank] for side in sides]).ravel()
         if size is not None:  # scaling removes the radial part of the gradient
             gradient = scale * (gradient - (gradient @ both.ravel()) / size**2 * both.ravel())
         return value, gradient

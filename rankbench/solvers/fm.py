@@ -108,12 +108,9 @@ class Machine:
         """The sum of the losses plus lam / 2 |x|^2, and its gradient."""
         parts = self._parts(x)
         vectors, users, items = self._product(parts)
-        scores = self.compared.entries.inner_products(users, items)
-        loss, slopes = self.compared.slopes(self.loss, scores)
-        by_pair, rank = self.compared.entries.holding(slopes), vectors.shape[1]
-        of_users = by_pair.times(items)[:, :rank]
-        of_items = by_pair.transposed_times(users)
-        of_vectors, of_terms = of_items[:, :rank], of_items[:, rank : rank + 1]
+        loss, of_users, of_items = self.compared.gradients(self.loss, users, items)
+        rank = vectors.shape[1]
+        of_users, of_vectors, of_terms = of_users[:, :rank], of_items[:, :rank], of_items[:, rank : rank + 1]
         of_vectors = of_vectors + of_terms * vectors  # b has |g|^2 / 2
         gradient = [of_users, of_vectors - of_terms * parts.items]
         if self.features is not None and self.squares is not None:

@@ -295,6 +295,18 @@ def sloped(loss):
     )
 
 
+def differentiated(loss):
+    entries.gradients(
+        loss=loss,
+        entries=PATTERN,
+        comparisons=ComparisonRows(indptr=INDPTR, better=GROUPS[:3], worse=GROUPS[:3]),
+        users=np.ones((2, 4)),
+        items=np.ones((5, 4)),
+        out=entries.Derivatives(losses=np.zeros(2), users=np.zeros((2, 4)), items=np.zeros((5, 4)), slopes=np.zeros(0)),
+        threads=1,
+    )
+
+
 def swept(loss):
     tournament = global_ranking.Tournament(better=IDS[:2], worse=IDS[1::-1].copy(), n_items=5)
     pairs = len(tournament.arrays()[1])
@@ -334,7 +346,7 @@ def rivalled(loss):
 
 
 TAKE_A_LOSS = {"losses": summed, "slopes": sloped, "sweep": swept, "Descent": descended, "Problem": problem,
-               "TaskPairs": listed, "rivals": rivalled}  # fmt: skip
+               "TaskPairs": listed, "rivals": rivalled, "gradients": differentiated}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TAKE_A_LOSS)

@@ -7,13 +7,16 @@ from scipy.optimize import approx_fprime
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.kernels.methods import entries as kernel
+from rankbench.kernels.shared.rows import ComparisonRows, Pattern
 from rankbench.methods.entries import ComparedEntries, Entries
+from rankbench.methods.losses import CODES
 
 FORMULAS = {
     "logistic": lambda margins: np.logaddexp(0, -margins),
     "squared-hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
     "smooth-hinge": lambda margins: np.where(margins < 0, 0.5 - margins, np.maximum(0, 1 - margins) ** 2 / 2),
 }
+ONE = np.zeros(1, np.int32)
 each_loss = pytest.mark.parametrize("loss", list(FORMULAS))
 
 
@@ -134,11 +137,68 @@ def test_threads_change_no_bit(threads):
         assert np.asarray(one).tobytes() == np.asarray(many).tobytes()
 
 
+@each_loss
+@pytest.mark.parametrize("rank", [1, 4, 7, 40])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_have_the_bits_of_their_steps(loss, rank, threads):
+    train, rng = BTL(users=100, items=50, comparisons=40).view(np.random.default_rng(3)), np.random.default_rng(4)
+    users, items = rng.standard_normal((100, rank)), rng.standard_normal((50, rank))
+    compared = ComparedEntries.of(train, threads)
+    value, of_users, of_items = compared.gradients(loss, users, items)
+    expected, slopes = compared.slopes(loss, compared.entries.inner_products(users, items))
+    sparse = compared.entries.holding(slopes)
+    assert value == expected
+    assert of_users[:, :rank].tobytes() == sparse.times(items).tobytes()
+    assert of_items[:, :rank].tobytes() == sparse.transposed_times(users).tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("users", "items"), [(0, 0), (3, 4), (3, 0)])
-def test_without_comparisons_everything_is_nothing(users, items):
-    compared = ComparedEntries.of(Comparisons(np.zeros(users + 1, int), [], [], items), 2)
+def test_without_comparisons_everything_is_nothing(users, items, threads):
+    compared = ComparedEntries.of(Comparisons(np.zeros(users + 1, int), [], [], items), threads)
     assert compared.slopes("logistic", np.zeros(0))[0] == 0
     assert compared.entries.inner_products(np.ones((users, 2)), np.ones((items, 2))).shape == (0,)
     nothing = compared.entries.holding(np.zeros(0))
     np.testing.assert_array_equal(nothing.times(np.ones((items, 2))), np.zeros((users, 2)))
     np.testing.assert_array_equal(nothing.transposed_times(np.ones((users, 2))), np.zeros((items, 2)))
+    value, of_users, of_items = compared.gradients("logistic", np.ones((users, 2)), np.ones((items, 2)))
+    assert value == 0 and (len(of_users), len(of_items)) == (users, items)
+    assert not of_users.any() and not of_items.any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refused"),
+    [
+        ({"users": np.ones((2, 6))}, "rows of 6 numbers are not padded to whole lanes"),
+        ({"users": np.ones((2, 0))}, "rows of 0 numbers are not padded"),
+        ({"users": np.ones((3, 4))}, "rows of users: 3 where 2"),
+        ({"items": np.ones((3, 8))}, "columns of items: 8 where 4"),
+        ({"items": np.ones((1, 4))}, "rows of items=1 is out of range"),
+        (
+            {"comparisons": ComparisonRows(indptr=np.array([0, 1]), better=ONE, worse=ONE)},
+            "with comparisons: 1 where 2",
+        ),
+        ({"out": {"losses": np.zeros(3), "users": np.zeros((3, 4))}}, "derivatives of users: 3 where 2"),
+        ({"out": {"users": np.zeros((3, 4))}}, "losses: 2 where 3"),
+        ({"out": {"items": np.zeros((3, 8))}}, "columns of items: 8 where 4"),
+        ({"out": {"users": np.zeros((2, 8)), "items": np.zeros((3, 8))}}, "columns of derivatives: 8 where 4"),
+        ({"out": {"items": np.zeros((4, 4))}}, "derivatives of items: 4 where 3"),
+        ({"out": {"slopes": np.zeros(4)}}, "slopes: 4 where 0"),
+        ({"threads": 2, "out": {"slopes": np.zeros(3)}}, "slopes: 3 where 4"),
+    ],
+)
+def test_gradients_of_arrays_that_do_not_fit_are_refused(wrong, refused):
+    out = {"losses": np.zeros(2), "users": np.zeros((2, 4)), "items": np.zeros((3, 4)), "slopes": np.zeros(0)}
+    given = {
+        "loss": CODES["logistic"],
+        "entries": Pattern(indptr=np.array([0, 2, 4]), columns=np.array([0, 1, 1, 2], np.int32)),
+        "comparisons": ComparisonRows(
+            indptr=np.array([0, 1, 2]), better=np.zeros(2, np.int32), worse=np.ones(2, np.int32)
+        ),
+        "users": np.ones((2, 4)),
+        "items": np.ones((3, 4)),
+        "threads": 1,
+    }
+    kernel.gradients(**given, out=kernel.Derivatives(**out))
+    with pytest.raises(ValueError, match=refused):
+        kernel.gradients(**given | wrong | {"out": kernel.Derivatives(**out | wrong.get("out", {}))})

@@ -4,6 +4,9 @@ from rankbench.core.contract import Floats, Int32s, Int64s
 from rankbench.kernels.shared.losses import Loss
 from rankbench.kernels.shared.rows import ComparisonRows, Pattern, SparseRows
 
+class Derivatives:
+    def __init__(self, *, losses: Floats, users: Floats, items: Floats, slopes: Floats) -> None: ...
+
 def gather(*, comparisons: ComparisonRows, n_items: int) -> tuple[Int64s, Int32s, Int32s, Int32s]: ...
 def slopes(
     *,
@@ -13,6 +16,16 @@ def slopes(
     scores: Floats,
     loss_out: Floats,
     slope_out: Floats,
+    threads: int,
+) -> None: ...
+def gradients(
+    *,
+    loss: Loss,
+    entries: Pattern,
+    comparisons: ComparisonRows,
+    users: Floats,
+    items: Floats,
+    out: Derivatives,
     threads: int,
 ) -> None: ...
 def arrange(*, values: Floats, places: Int32s, out: Floats, threads: int) -> None: ...
