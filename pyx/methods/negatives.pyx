@@ -13,7 +13,7 @@ from libc.string cimport memset
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, margin_of
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints, longs
 from rankbench.kernels.shared.checks cimport above_ids, agree, within
-from rankbench.kernels.shared.draws cimport Stream, below, stream_of
+from rankbench.kernels.shared.draws cimport Stream, below, draw_below, stream_of
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.powers cimport binary_log
 from rankbench.kernels.shared.rows cimport Pattern, longest_row
@@ -150,8 +150,9 @@ cdef void _draw(Own *own, Stream stream, int32_t *out) noexcept nogil:
     """Draw a user's negatives, all items alike."""
     cdef Py_ssize_t place
     _index(own)
+    draw_below(&stream, own.missing, 0, own.n, out)
     for place in range(own.n):
-        out[place] = _any(own, &stream)
+        out[place] = _missing_item(own, out[place])
 
 
 cdef void _draw_popular(
@@ -194,12 +195,16 @@ cdef void _draw_violators(
 
 
 cdef inline int32_t _any(const Own *own, Stream *stream) noexcept nogil:
-    """A negative: a number among the missing items, and then the item with it.
+    """A negative, all items alike."""
+    return _missing_item(own, <int32_t> below(stream, <uint32_t> own.missing))
+
+
+cdef inline int32_t _missing_item(const Own *own, int32_t number) noexcept nogil:
+    """The missing item with this number.
 
     Before the missing item are those positives before which at most so many items are missing. The index leaves few of
     them to be counted, mostly none, one or two: these without a branch, which could not be predicted.
     """
-    cdef int32_t number = <int32_t> below(stream, <uint32_t> own.missing)
     cdef Py_ssize_t first = own.starts[number >> own.shift]
     first += own.before[first] <= number
     first += own.before[first] <= number

@@ -53,9 +53,10 @@ def bucket(
     cdef const int64_t[::1] indptr = comparisons.indptr
     cdef const int32_t[::1] better = comparisons.better, worse = comparisons.worse
     cdef Py_ssize_t n = better.shape[0], tasks = (np.max(pair_of, initial=-1) + 1) * groups
-    cdef Py_ssize_t user, row
+    cdef Py_ssize_t user, row, place
     cdef int32_t task
     starts = np.zeros(tasks + 1, np.int64)
+    cdef int32_t[::1] task_of = empty(n, np.int32)
     columns = tuple(empty(n, np.int32) for _ in range(3))
     cursors = np.empty(tasks, np.int64)
     if weights is not None:
@@ -67,17 +68,19 @@ def bucket(
     with nogil:
         for user in range(indptr.shape[0] - 1):
             for row in range(indptr[user], indptr[user + 1]):
-                start[pair_of[item_group[better[row]], item_group[worse[row]]] * groups + user_group[user] + 1] += 1
+                task = pair_of[item_group[better[row]], item_group[worse[row]]] * groups + user_group[user]
+                task_of[row] = task
+                start[task + 1] += 1
         for task in range(tasks):
             start[task + 1] += start[task]
             cursor[task] = start[task]
         for user in range(indptr.shape[0] - 1):
             for row in range(indptr[user], indptr[user + 1]):
-                task = pair_of[item_group[better[row]], item_group[worse[row]]] * groups + user_group[user]
-                row_user[cursor[task]] = <int32_t> user
-                row_better[cursor[task]] = better[row]
-                row_worse[cursor[task]] = worse[row]
+                place = cursor[task_of[row]]
+                cursor[task_of[row]] = place + 1
+                row_user[place] = <int32_t> user
+                row_better[place] = better[row]
+                row_worse[place] = worse[row]
                 if weights is not None:
-                    row_weight[cursor[task]] = weights[row]
-                cursor[task] += 1
+                    row_weight[place] = weights[row]
     return starts, *columns, by_task
