@@ -289,18 +289,14 @@ cdef inline double _evaluate_all(
     cdef Py_ssize_t i, first, n = task.n
     cdef Py_ssize_t by_row
     cdef Partners partners
-    cdef double loss = 0.0, balance, median
+    cdef double loss, balance, median
     if n == 0:
         return 0.0
     _arrange(scores, windows, memory, n)
     median = scores[windows.order[n // 2]]
-    by_row = _window_sums(task, windows, NULL, memory)
     for i in range(n):
-        partners = _partners(task, windows, memory, by_row, i)
         memory.centred[i] = scores[i] - median
-        degree[i] = partners.above + partners.below
-        slope[i] = partners.above - partners.below
-        loss += partners.above
+    loss = _count(task, windows, degree, slope, memory)
     by_row = _window_sums(task, windows, memory.centred, memory)
     for first in range(0, n, 16):
         if task.followed:
@@ -474,9 +470,6 @@ cdef inline Py_ssize_t _window_sums(
 ) noexcept nogil:
     """Sum p over all windows, as `_partners` looks it up; p = NULL counts. The table's stride, or 0 without a table."""
     cdef Py_ssize_t stride = _stride(task.levels)
-    if p == NULL and stride > _NARROW and max(task.n, task.levels) <= _BITS:
-        _count_by_bits(task, windows, memory.above, memory.below)
-        return 0
     if not _by_table(task.n, task.levels):
         _sums_by_tree(task, windows, p, memory.above, memory.below, memory.sums)
         return 0
@@ -519,10 +512,29 @@ cdef inline Py_ssize_t _stride(int levels) noexcept nogil:
     return (levels + 2) & ~1 if levels < _NARROW else (levels + LANES) & ~(LANES - 1)
 
 
-cdef inline void _count_by_bits(const Task *task, Windows windows, double *above, double *below) noexcept nogil:
-    """Count partners where each rank is a bit of a word; at_least[y] has those of the items of level at least y."""
+cdef inline double _count(
+    const Task *task, Windows windows, double *degree, double *balance, PairMemory *memory
+) noexcept nogil:
+    """How many pairs are active; of each item a + b and a - b."""
+    cdef Py_ssize_t item, by_row
+    cdef Partners partners
+    cdef double pairs = 0.0
+    if _stride(task.levels) > _NARROW and max(task.n, task.levels) <= _BITS:
+        return <double> _count_by_bits(task, windows, degree, balance)
+    by_row = _window_sums(task, windows, NULL, memory)
+    for item in range(task.n):
+        partners = _partners(task, windows, memory, by_row, item)
+        degree[item] = partners.above + partners.below
+        balance[item] = partners.above - partners.below
+        pairs += partners.above
+    return pairs
+
+
+cdef inline int _count_by_bits(const Task *task, Windows windows, double *degree, double *balance) noexcept nogil:
+    """The same, where each rank is a bit of a word; at_least[y] has those of the items of level at least y."""
     cdef uint64_t at_least[_BITS + 1]
     cdef Py_ssize_t rank, item, y
+    cdef int above, below, pairs = 0
     for y in range(task.levels + 1):
         at_least[y] = 0
     for rank in range(task.n):
@@ -531,8 +543,11 @@ cdef inline void _count_by_bits(const Task *task, Windows windows, double *above
         at_least[y - 1] |= at_least[y]
     for item in range(task.n):
         y = task.level[item]
-        above[item] = _ones(at_least[y + 1] & _first_bits(windows.high[item]))
-        below[item] = _ones(at_least[0] & ~at_least[y] & ~_first_bits(windows.low[item]))
+        above = _ones(at_least[y + 1] & _first_bits(windows.high[item]))
+        below = _ones(at_least[0] & ~at_least[y] & ~_first_bits(windows.low[item]))
+        degree[item], balance[item] = above + below, above - below
+        pairs += above
+    return pairs
 
 
 cdef inline uint64_t _first_bits(int32_t n) noexcept nogil:

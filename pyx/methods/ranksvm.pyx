@@ -26,6 +26,7 @@ from rankbench.kernels.shared.sorting cimport in_order
 cdef enum:
     _INNER = 500  # conjugate gradients per Newton step, at most
     _TRIALS = 20
+    _NEAR = 1 << 16  # doubles of features that stay in a cache by themselves
 
 cdef double _ROUNDING = 1e-14  # of the terms of a sum: an objective that rises by less is level
 cdef double _COARSE = 1e-5  # relative residual above which a direction along which no step is good is made anew,
@@ -38,6 +39,7 @@ cdef struct FeatureView:
     const int64_t *indptr
     const int32_t *columns
     Py_ssize_t d
+    bint far  # whether a dense matrix lies beyond the caches
 
 cdef struct Problem:
     # min over w of 1/2 |w|^2 + C loss(X w), the problem of one task.
@@ -83,9 +85,9 @@ cdef class ItemFeatures:
             above_ids("d", d, sparse.columns)
         self.dense, self.sparse = dense, sparse
         if sparse is None:
-            self.view = FeatureView(&dense[0, 0], NULL, NULL, d)
+            self.view = FeatureView(&dense[0, 0], NULL, NULL, d, dense.shape[0] * d > _NEAR)
         else:
-            self.view = FeatureView(sparse.view.values, sparse.view.indptr, sparse.view.columns, d)
+            self.view = FeatureView(sparse.view.values, sparse.view.indptr, sparse.view.columns, d, False)
 
 
 def scores(
@@ -170,7 +172,7 @@ cdef void _task_scores(
     """The scores of the items first .. end - 1 under these weights, four at a time where whole lanes hold them."""
     cdef int64_t row
     if features.indptr == NULL and features.d % LANES == 0:
-        dot_rows_at(weights, features.values, items + first, end - first, features.d, False, out + first)
+        dot_rows_at(weights, features.values, items + first, end - first, features.d, features.far, out + first)
         return
     for row in range(first, end):
         out[row] = _item_score(features, items[row], weights)
@@ -278,7 +280,7 @@ cdef Problem _gathered(
             gathered[row * padded + k] = x[k]
         for k in range(features.d, padded):
             gathered[row * padded + k] = 0.0
-    problem.features = FeatureView(gathered, NULL, NULL, padded)
+    problem.features = FeatureView(gathered, NULL, NULL, padded, False)
     return problem
 
 

@@ -228,12 +228,16 @@ cdef inline void dot_rows(
 cdef inline void dot_rows_at(
     const double *x, const double *rows, const int32_t *at, Py_ssize_t count, Py_ssize_t n, bint far, double *out
 ) noexcept nogil:
-    """The same for the rows at these places, which are asked for ahead where they are `far`, beyond the caches."""
+    """The same for the rows at these places.
+
+    Rows that are `far`, beyond the caches, are asked for ahead: their first two lines, after which the processor reads
+    on by itself.
+    """
     cdef Py_ssize_t row, ahead, whole = count - count % 4
     cdef const double *four[4]
     for row in range(0, whole, 4):
         for ahead in range(row + 4, min(row + 8, count) if far else 0):
-            read_ahead(rows + at[ahead] * n, n)
+            read_ahead(rows + at[ahead] * n, min(n, 16))
         four[0], four[1], four[2], four[3] = (
             rows + at[row] * n, rows + at[row + 1] * n, rows + at[row + 2] * n, rows + at[row + 3] * n
         )
