@@ -32,8 +32,18 @@ def _sgd(share: float, rank: int) -> Ready:
     return Ready(call, n, counts, {"rank": width}, 8 * n, DOUBLE * (width + 1) * train.n_items)
 
 
-@case("bpr rank 10", "update", "an update waits some 62 cycles for an exponential; drawing takes 13 ns", rank=10)
-@case("bpr rank 64", "update", "655 instructions beside the draws, and an exponential of some 62 cycles", rank=64)
+@case(
+    "bpr rank 10",
+    "update",
+    "an update waits some 62 cycles for an exponential; drawing and sorting take 11 ns",
+    rank=10,
+)
+@case(
+    "bpr rank 64",
+    "update",
+    "two updates at a time wait some 60 cycles for their products and 62 for their exponentials",
+    rank=64,
+)
 def _bpr(share: float, rank: int) -> Ready:
     train, width = ratings(share), whole_lanes(rank)
     call, _ = steps_of(BPR(rank), train)
@@ -116,7 +126,7 @@ def _altsvm_random(share: float, rank: int) -> Ready:
 @case(
     "robirank descent, rank 10",
     "update",
-    "some 100 cycles from a margin by way of its power to the vector that sets the next one",
+    "four users' updates at a time wait some 110 cycles from a margin by way of its power to the vectors",
     rank=10,
 )
 def _robirank_descent(share: float, rank: int) -> Ready:

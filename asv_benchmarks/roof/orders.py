@@ -55,7 +55,7 @@ def _batch(share: float) -> Ready:
 @case(
     "all pairs, five levels: loss and slope",
     "rating",
-    "two sums over windows, and a merge that finds their ends, of which each step waits for the one before",
+    "two sums over windows, and a merge of integers for their ends, of which each step waits for the one before",
     curved=False,
 )
 @case(
@@ -78,7 +78,7 @@ def _pair_losses(share: float, curved: bool) -> Ready:
 @case(
     "ranksvm objective",
     "rating",
-    "189 instructions for the loss over pairs, and features of an item that lie beyond the second cache",
+    "195 instructions for the loss over pairs, and features of an item that lie beyond the second cache",
     what="objective",
 )
 @case("ranksvm gradient", "rating", "295 instructions and 1 mispredicted branch", what="gradient")

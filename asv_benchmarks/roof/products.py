@@ -110,7 +110,7 @@ def _convex(share: float) -> Ready:
 @case(
     "fm rank 10, objective and gradient",
     "comparison",
-    "series that fill the processor's queue, and scores and slopes that pass the third cache five times",
+    "series that fill the processor's queue, and items' sums that are read and written in the second cache",
 )
 def _fm(share: float) -> Ready:
     """An evaluation of the objective and its gradient, of users and items only."""
