@@ -138,7 +138,6 @@ class ComparedEntries:
             )
         return float(losses.sum()), slopes
 
-
     def gradients(self, loss: str, users: Floats, items: Floats) -> tuple[float, Floats, Floats]:
         """The sum of losses at the scores users items^T, and its derivatives by the rows of users and of items.
 

@@ -7,7 +7,7 @@ smaller tasks, but no more of them side by side.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -71,9 +71,17 @@ def user_groups(per_user: Ints, groups: int) -> Int32s:
 
 
 def rotation(
-    comparisons: ComparisonRows, users: Int32s, items: Int32s, groups: int, weights: Floats | None = None
+    comparisons: ComparisonRows,
+    users: Int32s,
+    items: Int32s,
+    groups: int,
+    weights: Floats | None = None,
+    room: Int32s | None = None,
 ) -> Rotation:
-    """The tasks and rounds of these comparisons, with the groups of `user_groups` and so many groups of items."""
+    """The tasks and rounds of these comparisons, with the groups of `user_groups` and so many groups of items.
+
+    What there is of each comparison but its weight is written to `room`, of three numbers for each, if that is given.
+    """
     side_by_side = _side_by_side(groups)
     columns = kernel.bucket(
         comparisons=comparisons,
@@ -82,8 +90,9 @@ def rotation(
         pair_of=tasks(groups),
         groups=side_by_side,
         weights=weights,
+        room=room,
     )
-    return Rotation(*columns, _rounds(groups, side_by_side, np.diff(columns[0])))
+    return Rotation(*columns, _rounds(groups, np.diff(columns[0])))
 
 
 def _side_by_side(groups: int) -> int:
@@ -91,18 +100,24 @@ def _side_by_side(groups: int) -> int:
     return (groups + 1) // 2
 
 
-def _rounds(groups: int, side_by_side: int, sizes: Int64s) -> tuple[Int32s, ...]:
-    """All rounds: each of the tournament as often as there are user groups, which change between its pairs.
+def _rounds(groups: int, sizes: Int64s) -> tuple[Int32s, ...]:
+    """All rounds of tasks of these sizes: the longest first, without empty ones."""
+    ordered = (together[np.argsort(-sizes[together], kind="stable")] for together in _side_by_side_tasks(groups))
+    found = (together[sizes[together] > 0] for together in ordered)
+    return tuple(together for together in found if len(together))
+
+
+@cache
+def _side_by_side_tasks(groups: int) -> tuple[Int32s, ...]:
+    """The tasks of all rounds: each of the tournament as often as there are user groups, which change between its pairs.
 
     The round in which each group of an even number meets itself has twice as many pairs, and becomes two.
     """
+    side_by_side = _side_by_side(groups)
     pair_of, square = tasks(groups), latin_square(side_by_side)
     found = []
     for meets in rounds(groups):
         pairs = np.array([pair_of[pair] for pair in meets])
         for some in np.split(pairs, range(side_by_side, len(pairs), side_by_side)):
-            for line in square:
-                together = (some * side_by_side + line[: len(some)]).astype(np.int32)
-                longest_first = together[np.argsort(-sizes[together], kind="stable")]
-                found.append(longest_first[sizes[longest_first] > 0])
-    return tuple(together for together in found if len(together))
+            found += [(some * side_by_side + line[: len(some)]).astype(np.int32) for line in square]
+    return tuple(found)

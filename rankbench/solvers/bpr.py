@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from rankbench.arrays.mapped import empty
 from rankbench.core.blas import one_blas_thread
 from rankbench.core.contract import Determinism, Floats, Int32s, Int64s, Ints, Model, Step
 from rankbench.data.views import Ratings
@@ -84,7 +85,7 @@ class BPR(Checked):
         trained, width = Trained.start(users, items, self.precision), self.rank + self.biases
         model = Factors(users[:, :width], items[:, :width])
         sampler = _Sampler(self.negatives, indptr, positives, train.n_items, rng, threads)
-        kept = sampler.negatives()
+        kept = sampler.negatives(np.empty(len(positives), np.int32))
 
         def objective() -> float:
             pairs = ComparisonRows(indptr=indptr, better=positives, worse=kept)
@@ -105,10 +106,10 @@ class BPR(Checked):
         descent = sgd.Descent(factors=factors, loss=CODES[self.loss])
         item_load = np.bincount(positives, minlength=train.n_items) + len(positives) // train.n_items
         groups = user_groups(per_user, self.parts), balanced(item_load, self.parts)
-        updates = 0
+        updates, room = 0, empty(3 * len(positives), np.int32)  # for all passes: new memory takes longer
         while len(positives):
             for rows, weights in sampler.of_a_pass(factors):
-                plan = rotation(rows, *groups, self.parts, weights)
+                plan = rotation(rows, *groups, self.parts, weights, room)
                 plan.visit(descent, updates, rng, threads)
                 updates += len(plan.users)
             trained.update_model()
@@ -180,9 +181,13 @@ class _Sampler:
         """Each user's positives as the kernels take them."""
         return Pattern(indptr=self.indptr, columns=self.positives)
 
-    def negatives(self) -> Int32s:
+    @cached_property
+    def room(self) -> Int32s:
+        """Where the negatives of a pass are drawn, in place of those of the pass before."""
+        return np.empty(len(self.positives), np.int32)
+
+    def negatives(self, out: Int32s) -> Int32s:
         """A random negative for each positive, without regard to scores."""
-        out = np.empty(len(self.positives), np.int32)
         kernel.draw_negatives(
             positives=self.rows,
             n_items=self.n_items,
@@ -196,7 +201,7 @@ class _Sampler:
     def of_a_pass(self, factors: DescentFactors) -> Iterator[tuple[ComparisonRows, Floats | None]]:
         """Every positive with a new negative, in portions that are visited one after the other, and their weights."""
         if self.how != "warp":
-            yield ComparisonRows(indptr=self.indptr, better=self.positives, worse=self.negatives()), None
+            yield ComparisonRows(indptr=self.indptr, better=self.positives, worse=self.negatives(self.room)), None
             return
         portions = self.rng.integers(_PORTIONS, size=len(self.positives), dtype=np.uint8)
         negatives, weights = np.empty(len(portions), np.int32), np.empty(len(portions))

@@ -16,4 +16,5 @@ def bucket(
     pair_of: Int32s,
     groups: int,
     weights: Floats | None = None,
+    room: Int32s | None = None,
 ) -> tuple[Int64s, Int32s, Int32s, Int32s, Floats | None]: ...
