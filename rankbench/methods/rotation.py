@@ -109,7 +109,7 @@ def _rounds(groups: int, sizes: Int64s) -> tuple[Int32s, ...]:
 
 @cache
 def _side_by_side_tasks(groups: int) -> tuple[Int32s, ...]:
-    """The tasks of all rounds: each of the tournament as often as there are user groups, which change between its pairs.
+    """The tasks of all rounds: each of the tournament once for each user group, as these change between its pairs.
 
     The round in which each group of an even number meets itself has twice as many pairs, and becomes two.
     """
