@@ -547,7 +547,12 @@ def test_each_result_and_the_plan_are_read_once(tmp_path, monkeypatch):
     ran(tmp_path, experiment)
     read = Counter()
     original = Store._read
-    monkeypatch.setattr(Store, "_read", lambda self, path: read.update([Path(path)]) or original(self, path))
+
+    def counted(self, path, *options, **named):
+        read.update([Path(path)])
+        return original(self, path, *options, **named)
+
+    monkeypatch.setattr(Store, "_read", counted)
     run = prepared(tmp_path, experiment)
     assert run.pending_trials == run.pending == () and estimate(run) == (0, 0) and run.reused() == 0
     run.study()

@@ -73,6 +73,19 @@ def test_the_bound_is_that_of_the_longest_task_of_each_round():
     assert plan.bound(2) == plan.bound(9) == pytest.approx(4 / 3)  # both side by side, and the longer one takes three
 
 
+def test_a_rotation_in_given_memory_is_the_same_and_needs_three_numbers_for_each_comparison():
+    view = Comparisons.from_triples(np.repeat([0, 1], [3, 1]), [0, 0, 0, 2], [1, 1, 1, 3])
+    groups = user_groups(np.diff(view.indptr), 3), np.array([0, 0, 1, 2], np.int32)
+    room = np.full(13, -1, np.int32)
+    here, anew = rotation(view.rows, *groups, 3, room=room), rotation(view.rows, *groups, 3)
+    for one, other in ((here.users, anew.users), (here.better, anew.better), (here.worse, anew.worse)):
+        np.testing.assert_array_equal(one, other)
+        assert np.shares_memory(one, room) and not np.shares_memory(other, room)
+    assert room[12] == -1
+    with pytest.raises(ValueError, match="numbers of room=11 is out of range: must be at least 12"):
+        rotation(view.rows, *groups, 3, room=room[:11])
+
+
 # Kernels run the tasks of a round side by side without locks. That no thread ever writes to what another one reads
 # or writes follows from this alone, for any number of threads and any order of the tasks within a round.
 
