@@ -59,7 +59,7 @@ cdef struct Places:
 cdef class Derivatives:
     """Where `gradients` writes: the loss of each user, and the derivatives by the rows of users and of items.
 
-    On several threads those by the scores of the entries are written to `slopes`, and those of items are not written.
+    Those by the scores of the entries are written to `slopes` if that is not empty; then those of items are not.
     """
 
     cdef double[::1] losses
@@ -146,13 +146,13 @@ def gradients(
 ):
     """Compute the losses of comparisons by the scores users items^T, and the derivatives by users and items.
 
-    All of a user's work is done at once, while the rows of the user's items are in the cache. On one thread this adds
-    to the items' derivatives too, user by user: in the order in which `times` adds up those of each item.
+    All of a user's work is done at once, while the rows of the user's items are in the cache. Without `slopes` one
+    thread does it all. It adds to the items' derivatives too, in the order in which `times` adds up those of an item.
     """
     threads = team(threads)
     known_loss(loss)
     cdef Py_ssize_t user, rank = users.shape[1], longest = longest_row(entries.view.indptr, entries.view.n)
-    cdef bint alone = threads == 1
+    cdef bint alone = out.slopes.shape[0] == 0
     if rank % LANES or rank == 0:
         raise ValueError(f"rows of {rank} numbers are not padded to whole lanes")
     agree("users with comparisons", comparisons.view.n, entries.view.n)
@@ -162,7 +162,10 @@ def gradients(
     agree("derivatives of users", out.users.shape[0], users.shape[0])
     agree("columns of derivatives", out.users.shape[1], rank)
     agree("derivatives of items", out.items.shape[0], items.shape[0])
-    agree("slopes", out.slopes.shape[0], 0 if alone else entries.columns.shape[0])
+    if alone:
+        threads = 1
+    else:
+        agree("slopes", out.slopes.shape[0], entries.columns.shape[0])
     cdef Problem problem = Problem(
         loss, &comparisons.view, &entries.view, first_row(users), first_row(items), rank, items.shape[0] * rank > _NEAR
     )
