@@ -332,6 +332,14 @@ def test_the_objective_is_the_sum_over_positives_and_negatives_kept_from_the_sta
         assert step.objective() == pytest.approx(losses + 0.25 * size, rel=1e-12)
 
 
+@pytest.mark.parametrize("negatives", ["uniform", "popular", "warp"])
+def test_new_negatives_of_a_pass_leave_those_of_the_objective_as_they_are(ratings, negatives):
+    """With steps as short as these only other negatives could change the objective by much."""
+    steps = BPR(rank=2, step=1e-12, negatives=negatives).steps(ratings, np.random.default_rng(0))
+    values = [step.objective() for step in islice(steps, 4)]
+    assert values == pytest.approx([values[0]] * 4, rel=1e-8)
+
+
 @pytest.mark.trust
 @pytest.mark.parametrize(("least", "how"), [(None, "uniform"), (5.0, "uniform"), (5.0, "popular"), (5.0, "warp")])
 def test_it_recommends_what_users_would_choose(ratings, least, how):
