@@ -217,3 +217,31 @@ def test_scores_of_any_size_leave_every_row_in_its_place_and_no_window_outside(n
     assert np.all(low <= rank)
     if not np.isnan(odd):
         np.testing.assert_array_equal(high, np.searchsorted(np.sort(scores), scores + 1.0, "left"))
+
+
+@pytest.mark.parametrize("levels", [2, 5, 0])
+def test_the_sign_of_zero_does_not_matter(levels):
+    ratings, scores, direction = tied(levels)
+    negative = np.where(scores == 0, -0.0, scores)
+    assert np.signbit(negative[scores == 0]).all() and (scores == 0).any()
+    for one, other in zip(
+        near_linear(ratings, scores, direction), near_linear(ratings, negative, direction), strict=True
+    ):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("levels", [2, 5, 0])
+def test_the_sign_of_a_score_that_is_no_number_does_not_matter(levels):
+    ratings, scores, _ = tied(levels)
+    unknown = np.random.default_rng(1).random(len(scores)) < 0.05
+    windows = [
+        PairTasks.of(ratings, 1).at(np.where(unknown, value, scores)).windows.copy()
+        for value in (np.nan, np.copysign(np.nan, -1.0))
+    ]
+    np.testing.assert_array_equal(*windows)
+
+
+def test_a_score_that_is_no_number_is_in_no_window():
+    ratings = Ratings(np.array([0, 2]), np.array([0, 1], np.int32), np.array([1.0, 2.0]), 2)
+    _, high, low = PairTasks.of(ratings, 1).at(np.array([0.5, np.nan])).windows
+    assert high[0] == 1 and low[1] == 1
