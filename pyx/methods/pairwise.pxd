@@ -37,7 +37,7 @@ cdef extern from *:
         double user
         double better
         double worse
-    void _move_doubles "rankbench_move_doubles" (
+    void move_doubles "rankbench_move_doubles" (
         double *u, double *v, double *w, Keep keep, double slope, Py_ssize_t n
     ) noexcept nogil
     void _move_floats "rankbench_move_floats" (
@@ -121,6 +121,6 @@ cdef inline void descend_on(
         if factors.held >= 0:
             (<float *> u)[factors.held] = 1.0
     else:
-        _move_doubles(<double *> u, <double *> v, <double *> w, keep, g, factors.rank)
+        move_doubles(<double *> u, <double *> v, <double *> w, keep, g, factors.rank)
         if factors.held >= 0:
             (<double *> u)[factors.held] = 1.0

@@ -134,8 +134,9 @@ cdef inline void draw_below(Stream *stream, Py_ssize_t bound, int by, Py_ssize_t
 cdef inline void shuffled(Stream *stream, int32_t *order, Py_ssize_t n) noexcept nogil:
     """Fill `order` with 0 .. n-1 in random order (Fisher and Yates, inside out)."""
     cdef Py_ssize_t place, drawn
+    draw_below(stream, 1, 1, n, order)
     for place in range(n):
-        drawn = below(stream, <uint32_t> (place + 1))
+        drawn = order[place]
         order[place] = order[drawn]
         order[drawn] = <int32_t> place
 

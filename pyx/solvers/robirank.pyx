@@ -14,6 +14,7 @@ from libc.math cimport fabs, sqrt
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from rankbench.kernels.methods.pairwise cimport DescentFactors, FactorsView, descend_on, step_size
+from rankbench.kernels.methods.turns cimport SEATS, apart
 from rankbench.kernels.shared.arena cimport Arena, Scratch, floats, ints
 from rankbench.kernels.shared.checks cimport agree, within
 from rankbench.kernels.shared.draws cimport Stream, below, shuffled, stream_of
@@ -70,8 +71,6 @@ cdef extern from *:
         *product = rankbench_product_of_four(one) * rankbench_product_of_four(two);
         return total;
     }
-
-    #define RANKBENCH_SEATS 4
 
     /* A step of each of four users. */
     typedef struct {
@@ -141,41 +140,22 @@ cdef extern from *:
         }
         return rankbench_any(far);
     }
-
-    /* Whether no item is in two steps. In the ring of four wishes and their competitors, a wish is opposite its own
-       competitor, and all that are at most three places apart are of different steps. */
-    static inline int rankbench_apart(const int32_t *ring) {
-        typedef int32_t ids __attribute__((vector_size(16)));
-        typedef long long words __attribute__((vector_size(16)));
-        ids same = {0}, here, there;
-        for (int half = 0; half < 8; half += 4) {
-            memcpy(&here, ring + half, sizeof here);
-            for (int k = 1; k < 4; k++) {
-                memcpy(&there, ring + half + k, sizeof there);
-                same |= here == there;
-            }
-        }
-        return !(((words) same)[0] | ((words) same)[1]);
-    }
     """
     double _logistic_sum "rankbench_logistic_sum" (
         const double *powers, Py_ssize_t n, double scale, double *product
     ) noexcept nogil
-    enum:
-        _SEATS "RANKBENCH_SEATS"  # users who are visited in turns
     ctypedef struct Steps "rankbench_steps":
-        Py_ssize_t users[_SEATS]
-        char *rows[3][_SEATS]  # u, v and w of the user, a wish and a competitor
-        double weights[_SEATS]
-        double etas[_SEATS]  # the step sizes
-        double margins[_SEATS]
-        double changes[_SEATS]  # |v - w|^2 + 2 |u|^2
-        double lengths[_SEATS]  # the step sizes times the slopes
-        int32_t ring[3 * _SEATS]  # the wishes, the competitors, and the wishes again
+        Py_ssize_t users[SEATS]
+        char *rows[3][SEATS]  # u, v and w of the user, a wish and a competitor
+        double weights[SEATS]
+        double etas[SEATS]  # the step sizes
+        double margins[SEATS]
+        double changes[SEATS]  # |v - w|^2 + 2 |u|^2
+        double lengths[SEATS]  # the step sizes times the slopes
+        int32_t ring[3 * SEATS]  # the wishes, the competitors, and the wishes again
     bint _measure "rankbench_measure" (
         Steps *steps, Py_ssize_t n, double step, double decay, double updates
     ) noexcept nogil
-    bint _apart "rankbench_apart" (const int32_t *ring) noexcept nogil
 
 cdef enum:
     _TERMS = 8  # a sum of logarithms has a multiple of so many
@@ -315,7 +295,7 @@ def descend(
     if factors.view.single:
         raise ValueError("the factors must be of double precision")
     cdef Py_ssize_t place, longest = longest_row(wishes.view.indptr, wishes.view.n), seat = 0
-    cdef Seat seats[_SEATS]
+    cdef Seat seats[SEATS]
     cdef Arena arena = Arena(NULL, 0)
     _make_seats(&arena, longest, seats)
     cdef Scratch scratch = Scratch(arena.used, 1)
@@ -325,18 +305,18 @@ def descend(
         for place in range(user_order.shape[0]):
             while seats[seat].place < seats[seat].own.wanted:
                 seat += 1
-                if seat == _SEATS:
+                if seat == SEATS:
                     updates = _visit_four(&factors.view, seats, draws, updates)
                     seat = 0
             _begin(&seats[seat], &wishes.view, user_order[place], first_value(weights), seed)
-        for seat in range(_SEATS):
+        for seat in range(SEATS):
             updates = _visit_rest(&factors.view, &seats[seat], draws, updates)
 
 
 cdef void _make_seats(Arena *arena, Py_ssize_t longest, Seat *seats) noexcept nogil:
     """Seats that nobody has taken, with room for the order of so many wishes."""
     cdef Py_ssize_t k
-    for k in range(_SEATS):
+    for k in range(SEATS):
         seats[k].order = ints(arena, longest)
         seats[k].place = seats[k].own.wanted = 0
 
@@ -407,25 +387,25 @@ cdef double _visit_four(const FactorsView *shared, Seat *seats, int draws, doubl
     cdef Steps steps[2]
     cdef Steps *here
     cdef Py_ssize_t turns = INT32_MAX, turn, k
-    cdef bint apart
-    for k in range(_SEATS):
+    cdef bint together
+    for k in range(SEATS):
         turns = min(turns, seats[k].own.wanted - seats[k].place)
     turns *= draws
     _draw_four(&factors, seats, draws, steps)
     for turn in range(turns):
         here = steps + (turn & 1)
-        apart = _apart(here.ring)
-        if apart:
+        together = apart(here.ring)
+        if together:
             _measure_four(&factors, here, updates)
         else:
-            for k in range(_SEATS):
+            for k in range(SEATS):
                 _take(&factors, here, k, updates + k)
         if turn + 1 < turns:
             _draw_four(&factors, seats, draws, steps + 1 - (turn & 1))
-        if apart:
-            for k in range(_SEATS):
+        if together:
+            for k in range(SEATS):
                 _move(&factors, here, k)
-        updates += _SEATS
+        updates += SEATS
     return updates
 
 
@@ -442,7 +422,7 @@ cdef double _visit_rest(const FactorsView *factors, Seat *seat, int draws, doubl
 cdef inline void _draw_four(const FactorsView *factors, Seat *seats, int draws, Steps *steps) noexcept nogil:
     """The next step of each user."""
     cdef Py_ssize_t k
-    for k in range(_SEATS):
+    for k in range(SEATS):
         _draw(factors, &seats[k], draws, steps, k)
 
 
@@ -455,8 +435,8 @@ cdef inline void _draw(
     cdef int32_t better, worse
     rival += rival >= wish
     better, worse = seat.own.candidates[wish], seat.own.candidates[rival]
-    steps.ring[k] = steps.ring[2 * _SEATS + k] = better
-    steps.ring[_SEATS + k] = worse
+    steps.ring[k] = steps.ring[2 * SEATS + k] = better
+    steps.ring[SEATS + k] = worse
     steps.weights[k] = seat.weights[row]
     steps.users[k] = seat.user
     steps.rows[0][k] = factors.users + seat.user * factors.row
@@ -484,14 +464,14 @@ cdef inline void _measure_four(const FactorsView *factors, Steps *steps, double 
     """The lengths of four steps that share no vector."""
     cdef Py_ssize_t k
     if _measure(steps, factors.rank, factors.rates.step, factors.rates.decay, updates):
-        for k in range(_SEATS):
+        for k in range(SEATS):
             steps.lengths[k] = _bounded(steps.lengths[k], steps.margins[k], steps.changes[k])
 
 
 cdef inline void _move(const FactorsView *factors, const Steps *steps, Py_ssize_t k) noexcept nogil:
     """Take a step of known length."""
     descend_on(
-        factors, steps.users[k], steps.ring[k], steps.ring[_SEATS + k], steps.etas[k], -steps.lengths[k]
+        factors, steps.users[k], steps.ring[k], steps.ring[SEATS + k], steps.etas[k], -steps.lengths[k]
     )
 
 

@@ -1,9 +1,9 @@
 """Pairwise stochastic gradient descent on factors, one pass at a time, user by user.
 
-Users are visited in random order, and all comparisons of a user together in random order: u_i stays in the first-level
-cache while two rows of V are loaded, which makes an update several times cheaper than drawing comparisons at random
-from all of Omega, and lowers the objective as fast per pass. An update reads and writes 3 rank doubles, in about
-12 rank flops.
+Users are visited in random order, and all comparisons of a user in random order: u_i stays in the first-level cache
+while two rows of V are loaded, which makes an update several times cheaper than drawing comparisons at random from all
+of Omega, and lowers the objective as fast per pass. An update reads and writes 3 rank doubles, in about 12 rank flops.
+The updates of a user wait for each other, so four users take turns, and the updates of a turn overlap.
 
 There are two parallel schedules. In rounds: tasks of one round share neither a user nor an item, so that any number of
 threads gives the same bits. A task is visited window by window: the comparisons of a window belong to few users, whose
@@ -15,17 +15,19 @@ overwrite each other's items.
 # Roof of rounds_pass, an update: 12 bytes; 12 * rank + 20 flops; rank / 4 + 3 lines; 1 calls.
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from numpy.random cimport bitgen_t
 
 from rankbench.kernels.methods.pairwise cimport (
-    DescentFactors, FactorsView, descend_on, fetch_items, fetch_user, margin_of, step_size,
+    DescentFactors, FactorsView, Keep, descend_on, fetch_items, fetch_user, margin_of, move_doubles, step_size,
 )
 from rankbench.kernels.methods.rotation cimport TaskRows
+from rankbench.kernels.methods.turns cimport SEATS, Turn, apart, margins_of_four, size_four
 from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
 from rankbench.kernels.shared.checks cimport above_ids, agree
-from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, shuffled, stream_of
+from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, next_word, shuffled, stream_of
+from rankbench.kernels.shared.lanes cimport fetch_both
 from rankbench.kernels.shared.losses cimport LOGISTIC, Loss, known_loss, slope_of, two_logistic_slopes
 from rankbench.kernels.shared.parallel cimport team, thread_id
 from rankbench.kernels.shared.rows cimport ComparisonRows, count_rows, first_id, first_value, longest_row
@@ -48,9 +50,15 @@ cdef struct Visits:
     const int32_t *worse
     const double *weights  # of their slopes; NULL: all are 1
 
+cdef struct Seat:
+    # A user whose comparisons are visited, in turns with others.
+    Py_ssize_t user
+    Visits visits
+    Py_ssize_t place  # of the next one in their order
+
 cdef struct Orders:
     # Scratch memory of one thread.
-    int32_t *parts  # users of a serial pass, or windows of a task
+    int32_t *parts  # windows of a task
     int32_t *rows  # of a user or a task
 
 
@@ -68,24 +76,34 @@ cdef class Descent:
 
 
 def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, rng):
-    """Visit every comparison once, on one thread; `updates` were made before this pass."""
+    """Visit every comparison once, on one thread; `updates` were made before this pass.
+
+    Users come in random order. Four take turns, an update each, and who has no comparison left makes room for the next.
+    """
     agree("users", len(descent.factors.users), comparisons.view.n)
     cdef Py_ssize_t n_users = comparisons.view.n, longest = longest_row(comparisons.view.indptr, n_users)
-    cdef Py_ssize_t place, user
+    cdef Py_ssize_t place, seat = 0
+    cdef uint64_t seed
     cdef bitgen_t *bits = bit_generator(rng)
+    cdef Seat seats[SEATS]
     cdef Arena arena = Arena(NULL, 0)
-    cdef Orders orders = _lay_out(&arena, n_users, longest)
+    cdef int32_t *order = _lay_out_seats(&arena, n_users, longest, seats)
     cdef Scratch scratch = Scratch(arena.used, 1)
-    cdef Visits visits
     arena = scratch.share(0)
-    orders = _lay_out(&arena, n_users, longest)
+    order = _lay_out_seats(&arena, n_users, longest, seats)
     with rng.bit_generator.lock, nogil:
-        in_order(orders.parts, n_users)
+        seed = next_word(bits)
+        seed |= <uint64_t> next_word(bits) << 32
+        in_order(order, n_users)
         for place in range(n_users):
-            user = draw_next(bits, orders.parts, place, n_users)
-            visits = _of_user(comparisons, user, orders.rows)
-            _visit_user(&descent.model, &visits, user, updates, bits)
-            updates += visits.n
+            while seats[seat].place < seats[seat].visits.n:
+                seat += 1
+                if seat == SEATS:
+                    updates = _take_turns(&descent.model, seats, updates)
+                    seat = 0
+            _sit_down(&seats[seat], comparisons, draw_next(bits, order, place, n_users), seed)
+        for seat in range(SEATS):
+            updates = _visit_rest(&descent.model, &seats[seat], updates)
 
 
 def rounds_pass(
@@ -154,8 +172,113 @@ def hogwild_pass(
 
 
 cdef Orders _lay_out(Arena *arena, Py_ssize_t parts, Py_ssize_t longest) noexcept nogil:
-    """Scratch memory for an order of so many users or windows, and for one of the rows of a user or a task."""
+    """Scratch memory for an order of so many windows, and for one of the rows of a user or a task."""
     return Orders(ints(arena, parts), ints(arena, longest))
+
+
+cdef int32_t *_lay_out_seats(Arena *arena, Py_ssize_t n_users, Py_ssize_t longest, Seat *seats) noexcept nogil:
+    """Seats that nobody has taken, with room for an order of so many comparisons each, and for one of the users."""
+    cdef Py_ssize_t k
+    for k in range(SEATS):
+        seats[k].visits.order = ints(arena, longest)
+        seats[k].place = seats[k].visits.n = 0
+    return ints(arena, n_users)
+
+
+cdef inline void _sit_down(Seat *seat, ComparisonRows comparisons, Py_ssize_t user, uint64_t seed) noexcept nogil:
+    """Let a user take this seat, with the comparisons in random order."""
+    cdef Stream stream = stream_of(seed, user)
+    seat.visits = _of_user(comparisons, user, seat.visits.order)
+    seat.user, seat.place = user, 0
+    shuffled(&stream, seat.visits.order, seat.visits.n)
+
+
+cdef double _take_turns(const Model *shared, Seat *seats, double updates) noexcept nogil:
+    """Visit comparisons of all seats in turns, until one of them has none left; return the number of updates so far.
+
+    The next turn is drawn after the lengths of this one, for which its moves wait: draws take no time of their own.
+    """
+    cdef Model model = shared[0]
+    cdef Turn turns[2]
+    cdef Turn *turn
+    cdef Py_ssize_t left = INT64_MAX, number, k
+    cdef bint together
+    for k in range(SEATS):
+        left = min(left, seats[k].visits.n - seats[k].place)
+        for number in range(2):
+            turns[number].rows[0][k] = model.factors.users + seats[k].user * model.factors.row
+            turns[number].shrinks[0][k] = model.factors.rates.user_shrink[seats[k].user]
+    _draw_turn(&model, seats, turns)
+    for number in range(left):
+        turn = turns + (number & 1)
+        together = not model.factors.single and apart(turn.ring)
+        if together:
+            _measure(&model, turn, updates)
+        else:
+            for k in range(SEATS):
+                _visit(&model, seats[k].user, turn.ring[k], turn.ring[SEATS + k], updates + k, 1.0)
+        if number + 1 < left:
+            _draw_turn(&model, seats, turns + 1 - (number & 1))
+        if together:
+            _move_four(&model, turn)
+        updates += SEATS
+    return updates
+
+
+cdef inline void _draw_turn(const Model *model, Seat *seats, Turn *turn) noexcept nogil:
+    """The next comparison of each seat, whose items' rows are asked for."""
+    cdef const FactorsView *factors = &model.factors
+    cdef Py_ssize_t k, row
+    cdef int32_t better, worse
+    for k in range(SEATS):
+        row = seats[k].visits.order[seats[k].place]
+        better, worse = seats[k].visits.better[row], seats[k].visits.worse[row]
+        turn.ring[k] = turn.ring[2 * SEATS + k] = better
+        turn.ring[SEATS + k] = worse
+        turn.shrinks[1][k], turn.shrinks[2][k] = factors.rates.item_shrink[better], factors.rates.item_shrink[worse]
+        turn.rows[1][k], turn.rows[2][k] = factors.items + better * factors.row, factors.items + worse * factors.row
+        fetch_both(<double *> turn.rows[1][k], <double *> turn.rows[2][k], factors.row // sizeof(double))
+        seats[k].place += 1
+
+
+cdef inline void _measure(const Model *model, Turn *turn, double updates) noexcept nogil:
+    """The lengths of four updates that share no item, and the shares that their rows keep."""
+    cdef double margins[SEATS]
+    cdef Py_ssize_t k
+    margins_of_four(turn, model.factors.rank, margins)
+    if model.loss == LOGISTIC:
+        for k in range(0, SEATS, 2):
+            two_logistic_slopes(margins[k], margins[k + 1], turn.lengths + k)
+    else:
+        for k in range(SEATS):
+            turn.lengths[k] = slope_of(model.loss, margins[k])
+    size_four(turn, model.factors.rates.step, model.factors.rates.decay, updates)
+    for k in range(SEATS):
+        turn.lengths[k] *= turn.etas[k]
+
+
+cdef inline void _move_four(const Model *model, Turn *turn) noexcept nogil:
+    """Make the updates that were measured."""
+    cdef Py_ssize_t k, held = model.factors.held
+    for k in range(SEATS):
+        move_doubles(
+            <double *> turn.rows[0][k], <double *> turn.rows[1][k], <double *> turn.rows[2][k],
+            Keep(turn.kept[0][k], turn.kept[1][k], turn.kept[2][k]), turn.lengths[k], model.factors.rank,
+        )
+    if held >= 0:
+        for k in range(SEATS):
+            (<double *> turn.rows[0][k])[held] = 1.0
+
+
+cdef double _visit_rest(const Model *model, Seat *seat, double updates) noexcept nogil:
+    """Visit the comparisons that a seat has left; return the number of updates so far."""
+    cdef Py_ssize_t row
+    while seat.place < seat.visits.n:
+        row = seat.visits.order[seat.place]
+        _visit(model, seat.user, seat.visits.better[row], seat.visits.worse[row], updates, 1.0)
+        updates += 1.0
+        seat.place += 1
+    return updates
 
 
 cdef void _run_task(
@@ -195,7 +318,7 @@ cdef void _run_user(
     cdef Visits visits = _of_user(comparisons, user, order)
     cdef Stream stream = stream_of(seed, user)
     shuffled(&stream, order, visits.n)
-    _visit_user(model, &visits, user, updates, NULL)
+    _visit_user(model, &visits, user, updates)
 
 
 cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, int32_t *order) noexcept nogil:
@@ -207,27 +330,15 @@ cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, int32_t
     )
 
 
-cdef void _visit_user(
-    const Model *shared, const Visits *visits, Py_ssize_t user, double updates, bitgen_t *bits
-) noexcept nogil:
-    """Visit all comparisons of one user in the given order; with `bits` it is drawn here, some updates ahead.
-
-    The updates of a user wait for each other, and a draw does not wait for them: it takes no time of its own.
-    """
+cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user, double updates) noexcept nogil:
+    """Visit all comparisons of one user in the given order."""
     cdef Model model = shared[0]
-    cdef int32_t *order = visits.order
-    cdef Py_ssize_t place, row, ahead, n = visits.n
-    if bits != NULL:
-        in_order(order, n)
-        for place in range(min(<Py_ssize_t> _AHEAD, n)):
-            draw_next(bits, order, place, n)
-    for place in range(n):
-        if place + _AHEAD < n:
-            if bits != NULL:
-                draw_next(bits, order, place + _AHEAD, n)
-            ahead = order[place + _AHEAD]
+    cdef Py_ssize_t place, row, ahead
+    for place in range(visits.n):
+        if place + _AHEAD < visits.n:
+            ahead = visits.order[place + _AHEAD]
             fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
-        row = order[place]
+        row = visits.order[place]
         _visit(&model, user, visits.better[row], visits.worse[row], updates + place, 1.0)
 
 
@@ -244,7 +355,7 @@ cdef void _visit_task(const Model *shared, const Visits *visits, double updates)
             _visit_row(&model, visits, place, updates)
         return
     while place < visits.n:
-        if place + 1 < visits.n and _apart(visits, place):
+        if place + 1 < visits.n and _two_apart(visits, place):
             _visit_two(&model, visits, place, updates)
             place += 2
         else:
@@ -262,7 +373,7 @@ cdef inline void _fetch_ahead(const Model *model, const Visits *visits, Py_ssize
         fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
 
 
-cdef inline bint _apart(const Visits *visits, Py_ssize_t place) noexcept nogil:
+cdef inline bint _two_apart(const Visits *visits, Py_ssize_t place) noexcept nogil:
     """Whether the comparison at this place shares neither user nor item with the next one."""
     cdef Py_ssize_t row = visits.order[place], other = visits.order[place + 1]
     cdef int32_t better = visits.better[row], worse = visits.worse[row]

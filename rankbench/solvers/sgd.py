@@ -39,16 +39,17 @@ class SGD(Checked):
     end. Users and items that are in no comparison score NaN.
 
     A schedule decides which thread visits which comparison when. `serial`: users in random order, each one's
-    comparisons in random order. `tournament`: items are in `parts` groups of similar load each, and users in
-    half as many; a task is a pair of item groups and a user group, which it visits a few users at a time, and the
-    tasks of a round share neither user nor item, so any number of threads gives the same bits. `nomad`: a
-    tournament with METIS cutting the item graph into the groups; those of users move from one to the next. (In
-    the report two workers race for the items of a comparison between two groups. Here such comparisons wait for
-    the round of their two groups, and the bits stay the same.) `hogwild`: each thread takes one user at a time, and
-    items have no locks, as in the report's random SGD but user by user. At most half as many threads as groups work.
+    comparisons in random order, and four users take turns. `tournament`: items are in `parts` groups of similar
+    load each, and users in half as many; a task is a pair of item groups and a user group, which it visits a few
+    users at a time, and the tasks of a round share neither user nor item, so any number of threads gives the same
+    bits. `nomad`: a tournament with METIS cutting the item graph into the groups; those of users move from one to
+    the next. (In the report two workers race for the items of a comparison between two groups. Here such
+    comparisons wait for the round of their two groups, and the bits stay the same.) `hogwild`: each thread takes
+    one user at a time, and items have no locks, as in the report's random SGD but user by user. At most half as
+    many threads as groups work.
 
     `precision=single` trains vectors of 32 bits, as other packages do: an update moves half as many bytes, which saves
-    about 40 % of its time at rank 64 and none at rank 10. After each pass the model gets the vectors as doubles, and
+    about a quarter of its time at rank 64 and none at rank 10. After each pass the model gets the vectors as doubles, and
     the objective is summed in double precision.
     """
 
@@ -62,7 +63,7 @@ class SGD(Checked):
     precision: Precision = "double"
     learns_from: ClassVar = Comparisons
     needs_features: ClassVar = False
-    version: ClassVar = 3  # larger tasks, which visit a few users at a time
+    version: ClassVar = 4  # on one thread four users take turns
 
     @property
     def determinism(self) -> Determinism:

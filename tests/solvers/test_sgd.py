@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import shuffled_inside_out, stream, visits
 from helpers import padding
 from scipy.optimize import approx_fprime
 from solvers.contract import SolverContract
 from solvers.least import slopes_of
 from solvers.problems import comparisons_in_halves
 
-from rankbench.core.contract import Floats, Step
+from rankbench.core.contract import Floats, Ints, Step
 from rankbench.core.errors import UserError
 from rankbench.data.synthetic import BTL
 from rankbench.data.views import Comparisons
 from rankbench.execution.training import fit
 from rankbench.kernels.methods.pairwise import DescentFactors
+from rankbench.kernels.shared.rows import ComparisonRows
 from rankbench.kernels.solvers import sgd as kernel
+from rankbench.methods.factors import zero_rows
 from rankbench.methods.losses import CODES
 from rankbench.metrics import evaluate
 from rankbench.solvers.sgd import SGD, rotation_of
@@ -142,33 +145,13 @@ def test_the_step_size_falls_as_one_over_one_plus_decay_times_updates(loss, deca
 # a pass
 
 
-def below(rng: np.random.Generator, n: int) -> int:
-    """An even draw from 0 .. n-1 out of the words that the bit generator hands to C (Lemire 2019)."""
-    bits = rng.bit_generator.ctypes
-    product = bits.next_uint32(bits.state_address) * n
-    while product % 2**32 < 2**32 % n:
-        product = bits.next_uint32(bits.state_address) * n
-    return product // 2**32
-
-
-def shuffled(rng: np.random.Generator, n: int) -> Any:
-    """0 .. n-1 in the order of a Fisher-Yates shuffle, drawn one at a time."""
-    order = list(range(n))
-    for index in range(n):
-        drawn = index + below(rng, n - index)
-        order[index], order[drawn] = order[drawn], order[index]
-        yield order[index]
-
-
 def one_pass(
     train: Comparisons, solver: SGD, users: Floats, items: Floats, done: int, rng: np.random.Generator
 ) -> None:
-    """What a serial pass does: users in random order, each one's rows in random order."""
-    rows = (
-        (i, train.better[train.indptr[i] + index], train.worse[train.indptr[i] + index])
-        for i in shuffled(rng, train.n_users)
-        for index in shuffled(rng, int(np.diff(train.indptr)[i]))
-    )
+    """What a serial pass does: users in random order, each one's rows in random order, four users in turns."""
+    bits = rng.bit_generator.ctypes
+    order = visits(lambda: bits.next_uint32(bits.state_address), np.diff(train.indptr))
+    rows = ((i, train.better[train.indptr[i] + index], train.worse[train.indptr[i] + index]) for i, index in order)
     visit(rows, train, solver, users, items, done)
 
 
@@ -188,42 +171,16 @@ def visit(rows: Any, train: Comparisons, solver: SGD, users: Floats, items: Floa
 # parallel schedules
 
 
-def mixed(x: int) -> int:
-    """SplitMix64's finaliser."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
-    return x ^ (x >> 31)
-
-
-def orders(seed: int, number: int) -> Callable[[int], list[int]]:
-    """A function that draws 0 .. n-1 in random order from the stream of a task."""
-    state = mixed((seed + mixed(number + 1)) % 2**64)
-
-    def order(n: int) -> list[int]:
-        nonlocal state
-        found = list(range(n))
-        for index in range(n):
-            while True:
-                state = (state + 0x9E3779B97F4A7C15) % 2**64
-                drawn, rest = divmod((mixed(state) >> 32) * (index + 1), 2**32)
-                if rest >= 2**32 % (index + 1):
-                    break
-            found[index], found[drawn] = found[drawn], index
-        return found
-
-    return order
-
-
 def rows_in_rounds(solver: SGD, train: Comparisons, rng: np.random.Generator) -> Any:
     """The comparisons in the order of a pass of the tournament or of NOMAD, were there a single thread."""
     plan = rotation_of(train, solver.schedule, solver.parts)
     _, tasks, _ = plan.order(rng)
     seed = int(rng.integers(2**63))
     for task in tasks:
-        order, rows = orders(seed, int(task)), np.arange(plan.starts[task], plan.starts[task + 1])
-        for window in order(-(-len(rows) // 64)):
+        word, rows = stream(seed, int(task)), np.arange(plan.starts[task], plan.starts[task + 1])
+        for window in shuffled_inside_out(word, -(-len(rows) // 64)):
             together = rows[64 * window : 64 * window + 64]
-            for row in together[order(len(together))]:
+            for row in together[shuffled_inside_out(word, len(together))]:
                 yield plan.users[row], plan.better[row], plan.worse[row]
 
 
@@ -232,7 +189,7 @@ def rows_without_locks(train: Comparisons, rng: np.random.Generator) -> Any:
     order, seed = rng.permutation(train.n_users), int(rng.integers(2**63))
     for user in order:
         first, end = train.indptr[user], train.indptr[user + 1]
-        for row in orders(seed, int(user))(end - first):
+        for row in shuffled_inside_out(stream(seed, int(user)), int(end - first)):
             yield user, train.better[first + row], train.worse[first + row]
 
 
@@ -364,6 +321,34 @@ def test_two_passes_are_those_of_the_formulas_drawn_from_the_same_bits(loss, ran
         np.testing.assert_allclose(model.users, users, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(model.items, items, rtol=1e-12, atol=1e-14)
     assert rng.bit_generator.state == twin.bit_generator.state
+
+
+@each_loss
+@pytest.mark.parametrize("items", [5, 30, 3000])
+@pytest.mark.parametrize("step", [0.01, 3.0])
+@pytest.mark.parametrize(("rank", "held"), [(1, -1), (4, 3), (9, -1), (12, 0)])
+def test_four_updates_at_once_have_the_bits_that_they_have_one_after_another(rank, held, step, items, loss):
+    """Each user has one comparison: their turns are one update each, as are passes for one user each."""
+    rng, n = np.random.default_rng(0), 401
+    pairs = np.array([rng.choice(items, size=2, replace=False) for _ in range(n)], np.int32)
+    start = zero_rows(n, rank), zero_rows(items, rank)
+    for rows in start:
+        rows[:, :rank] = rng.normal(size=(len(rows), rank))
+
+    def moved(passes: list[Ints]) -> list[bytes]:
+        users, items = (rows.copy() for rows in start)
+        shrinks = {"user_shrink": np.linspace(0.1, 0.9, len(users)), "item_shrink": np.linspace(0.2, 0.6, len(items))}
+        factors = DescentFactors(users=users, items=items, **shrinks, step=step, decay=0.1, held=held)
+        descent = kernel.Descent(factors=factors, loss=CODES[loss])
+        for before, chosen in enumerate(passes):
+            indptr = np.concatenate([[0], np.cumsum(np.isin(np.arange(n), chosen))])
+            rows = ComparisonRows(indptr=indptr, better=pairs[chosen, 0], worse=pairs[chosen, 1])
+            kernel.serial_pass(descent=descent, comparisons=rows, updates=before, rng=np.random.default_rng(7))
+        return [users.tobytes(), items.tobytes()]
+
+    bits = np.random.default_rng(7).bit_generator.ctypes
+    order = visits(lambda: bits.next_uint32(bits.state_address), np.ones(n, int))
+    assert moved([np.arange(n)]) == moved([np.array([user]) for user, _ in order])
 
 
 @each_loss
