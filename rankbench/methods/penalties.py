@@ -8,8 +8,12 @@ _AT_ONCE = 1 << 15  # numbers whose squares stay in a cache
 
 
 def squared_norm(*blocks: Floats) -> float:
-    """The sum of the squares of all numbers in these arrays: lam / 2 times it is the ridge penalty on factors."""
-    return float(sum(_sum_of_squares(np.ravel(block, order="K")) for block in blocks))
+    """The sum of the squares of all numbers in these arrays: lam / 2 times it is the ridge penalty on factors.
+
+    That of vectors that have diverged is infinite, which whoever trains says as an error.
+    """
+    with np.errstate(over="ignore"):
+        return float(sum(_sum_of_squares(np.ravel(block, order="K")) for block in blocks))
 
 
 def _sum_of_squares(numbers: Floats) -> float:
