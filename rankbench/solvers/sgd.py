@@ -49,8 +49,8 @@ class SGD(Checked):
     many threads as groups work.
 
     `precision=single` trains vectors of 32 bits, as other packages do: an update moves half as many bytes, which saves
-    about a quarter of its time at rank 64 and none at rank 10. After each pass the model gets the vectors as doubles, and
-    the objective is summed in double precision.
+    about a quarter of its time at rank 64 and none at rank 10. After each pass the model gets the vectors as doubles,
+    and the objective is summed in double precision.
     """
 
     rank: Rank = 10
