@@ -24,7 +24,7 @@ from rankbench.kernels.methods.pairwise cimport (
 )
 from rankbench.kernels.methods.rotation cimport TaskRows
 from rankbench.kernels.methods.turns cimport SEATS, Turn, apart, margins_of_four, size_four
-from rankbench.kernels.shared.arena cimport Arena, Scratch, ints
+from rankbench.kernels.shared.arena cimport Arena, Scratch, ints, taken
 from rankbench.kernels.shared.checks cimport above_ids, agree
 from rankbench.kernels.shared.draws cimport Stream, bit_generator, draw_next, next_word, shuffled, stream_of
 from rankbench.kernels.shared.lanes cimport fetch_both
@@ -36,25 +36,32 @@ from rankbench.kernels.shared.sorting cimport in_order
 cdef enum:
     _AHEAD = 4  # how many comparisons ahead the rows of V are prefetched
     _WINDOW = 64  # rows of a task, sorted by user, that are visited together
+    _USUAL = 12  # numbers in a vector of the default rank, with padding
 
 cdef struct Model:
     Loss loss
     FactorsView factors
 
 cdef struct Visits:
-    # Comparisons in the order in which they are visited.
+    # Comparisons of a task in the order in which they are visited.
     Py_ssize_t n
     int32_t *order  # indices into the three arrays
-    const int32_t *users  # NULL: all comparisons are of one user
+    const int32_t *users
     const int32_t *better
     const int32_t *worse
     const double *weights  # of their slopes; NULL: all are 1
 
+cdef struct Pair:
+    int32_t better
+    int32_t worse
+
 cdef struct Seat:
-    # A user whose comparisons are visited, in turns with others.
+    # A user whose comparisons are visited, maybe in turns with others.
     Py_ssize_t user
-    Visits visits
-    Py_ssize_t place  # of the next one in their order
+    Pair *pairs  # the user's comparisons, written in the order of the visits: read from all over they would be slow
+    Py_ssize_t n
+    Py_ssize_t place  # of the next pair
+    int32_t *order  # scratch memory for the order
 
 cdef struct Orders:
     # Scratch memory of one thread.
@@ -96,7 +103,7 @@ def serial_pass(*, Descent descent, ComparisonRows comparisons, double updates, 
         seed |= <uint64_t> next_word(bits) << 32
         in_order(order, n_users)
         for place in range(n_users):
-            while seats[seat].place < seats[seat].visits.n:
+            while seats[seat].place < seats[seat].n:
                 seat += 1
                 if seat == SEATS:
                     updates = _take_turns(&descent.model, seats, updates)
@@ -162,13 +169,13 @@ def hogwild_pass(
     agree("numbers of updates", updates.shape[0], user_order.shape[0])
     cdef Py_ssize_t place, longest = longest_row(comparisons.view.indptr, comparisons.view.n)
     cdef Arena arena = Arena(NULL, 0)
-    cdef Orders orders = _lay_out(&arena, 0, longest)
+    cdef Seat seat = _lay_out_seat(&arena, longest)
     cdef Scratch scratch = Scratch(arena.used, threads)
     with nogil, parallel(num_threads=threads):
         arena = scratch.share(thread_id())
-        orders = _lay_out(&arena, 0, longest)
+        seat = _lay_out_seat(&arena, longest)
         for place in prange(user_order.shape[0], schedule="dynamic", chunksize=8):
-            _run_user(&descent.model, comparisons, user_order[place], orders.rows, updates[place], seed)
+            _run_user(&descent.model, comparisons, user_order[place], seat, updates[place], seed)
 
 
 cdef Orders _lay_out(Arena *arena, Py_ssize_t parts, Py_ssize_t longest) noexcept nogil:
@@ -176,25 +183,40 @@ cdef Orders _lay_out(Arena *arena, Py_ssize_t parts, Py_ssize_t longest) noexcep
     return Orders(ints(arena, parts), ints(arena, longest))
 
 
+cdef Seat _lay_out_seat(Arena *arena, Py_ssize_t longest) noexcept nogil:
+    """A seat that nobody has taken, with room for so many comparisons."""
+    return Seat(0, <Pair *> taken(arena, longest, sizeof(Pair)), 0, 0, ints(arena, longest))
+
+
 cdef int32_t *_lay_out_seats(Arena *arena, Py_ssize_t n_users, Py_ssize_t longest, Seat *seats) noexcept nogil:
-    """Seats that nobody has taken, with room for an order of so many comparisons each, and for one of the users."""
+    """Seats that nobody has taken, and scratch memory for an order of the users."""
     cdef Py_ssize_t k
     for k in range(SEATS):
-        seats[k].visits.order = ints(arena, longest)
-        seats[k].place = seats[k].visits.n = 0
+        seats[k] = _lay_out_seat(arena, longest)
     return ints(arena, n_users)
 
 
 cdef inline void _sit_down(Seat *seat, ComparisonRows comparisons, Py_ssize_t user, uint64_t seed) noexcept nogil:
     """Let a user take this seat, with the comparisons in random order."""
+    cdef Py_ssize_t first = comparisons.view.indptr[user], place
+    cdef const int32_t *better = comparisons.view.better + first
+    cdef const int32_t *worse = comparisons.view.worse + first
     cdef Stream stream = stream_of(seed, user)
-    seat.visits = _of_user(comparisons, user, seat.visits.order)
-    seat.user, seat.place = user, 0
-    shuffled(&stream, seat.visits.order, seat.visits.n)
+    seat.user, seat.place, seat.n = user, 0, comparisons.view.indptr[user + 1] - first
+    shuffled(&stream, seat.order, seat.n)
+    for place in range(seat.n):
+        seat.pairs[place] = Pair(better[seat.order[place]], worse[seat.order[place]])
 
 
-cdef double _take_turns(const Model *shared, Seat *seats, double updates) noexcept nogil:
-    """Visit comparisons of all seats in turns, until one of them has none left; return the number of updates so far.
+cdef double _take_turns(const Model *model, Seat *seats, double updates) noexcept nogil:
+    """Visit comparisons of all seats in turns, until one of them has none left; return the number of updates so far."""
+    if model.factors.rank == _USUAL:
+        return _take_turns_of(model, seats, updates, _USUAL)  # loops of a known length are unrolled
+    return _take_turns_of(model, seats, updates, model.factors.rank)
+
+
+cdef inline double _take_turns_of(const Model *shared, Seat *seats, double updates, Py_ssize_t rank) noexcept nogil:
+    """The turns, with vectors of this length.
 
     The next turn is drawn after the lengths of this one, for which its moves wait: draws take no time of their own.
     """
@@ -204,7 +226,7 @@ cdef double _take_turns(const Model *shared, Seat *seats, double updates) noexce
     cdef Py_ssize_t left = INT64_MAX, number, k
     cdef bint together
     for k in range(SEATS):
-        left = min(left, seats[k].visits.n - seats[k].place)
+        left = min(left, seats[k].n - seats[k].place)
         for number in range(2):
             turns[number].rows[0][k] = model.factors.users + seats[k].user * model.factors.row
             turns[number].shrinks[0][k] = model.factors.rates.user_shrink[seats[k].user]
@@ -213,14 +235,14 @@ cdef double _take_turns(const Model *shared, Seat *seats, double updates) noexce
         turn = turns + (number & 1)
         together = not model.factors.single and apart(turn.ring)
         if together:
-            _measure(&model, turn, updates)
+            _measure(&model, turn, updates, rank)
         else:
             for k in range(SEATS):
                 _visit(&model, seats[k].user, turn.ring[k], turn.ring[SEATS + k], updates + k, 1.0)
         if number + 1 < left:
             _draw_turn(&model, seats, turns + 1 - (number & 1))
         if together:
-            _move_four(&model, turn)
+            _move_four(&model, turn, rank)
         updates += SEATS
     return updates
 
@@ -228,11 +250,10 @@ cdef double _take_turns(const Model *shared, Seat *seats, double updates) noexce
 cdef inline void _draw_turn(const Model *model, Seat *seats, Turn *turn) noexcept nogil:
     """The next comparison of each seat, whose items' rows are asked for."""
     cdef const FactorsView *factors = &model.factors
-    cdef Py_ssize_t k, row
+    cdef Py_ssize_t k
     cdef int32_t better, worse
     for k in range(SEATS):
-        row = seats[k].visits.order[seats[k].place]
-        better, worse = seats[k].visits.better[row], seats[k].visits.worse[row]
+        better, worse = seats[k].pairs[seats[k].place].better, seats[k].pairs[seats[k].place].worse
         turn.ring[k] = turn.ring[2 * SEATS + k] = better
         turn.ring[SEATS + k] = worse
         turn.shrinks[1][k], turn.shrinks[2][k] = factors.rates.item_shrink[better], factors.rates.item_shrink[worse]
@@ -241,11 +262,11 @@ cdef inline void _draw_turn(const Model *model, Seat *seats, Turn *turn) noexcep
         seats[k].place += 1
 
 
-cdef inline void _measure(const Model *model, Turn *turn, double updates) noexcept nogil:
+cdef inline void _measure(const Model *model, Turn *turn, double updates, Py_ssize_t rank) noexcept nogil:
     """The lengths of four updates that share no item, and the shares that their rows keep."""
     cdef double margins[SEATS]
     cdef Py_ssize_t k
-    margins_of_four(turn, model.factors.rank, margins)
+    margins_of_four(turn, rank, margins)
     if model.loss == LOGISTIC:
         for k in range(0, SEATS, 2):
             two_logistic_slopes(margins[k], margins[k + 1], turn.lengths + k)
@@ -257,25 +278,28 @@ cdef inline void _measure(const Model *model, Turn *turn, double updates) noexce
         turn.lengths[k] *= turn.etas[k]
 
 
-cdef inline void _move_four(const Model *model, Turn *turn) noexcept nogil:
+cdef inline void _move_four(const Model *model, Turn *turn, Py_ssize_t rank) noexcept nogil:
     """Make the updates that were measured."""
     cdef Py_ssize_t k, held = model.factors.held
     for k in range(SEATS):
         move_doubles(
             <double *> turn.rows[0][k], <double *> turn.rows[1][k], <double *> turn.rows[2][k],
-            Keep(turn.kept[0][k], turn.kept[1][k], turn.kept[2][k]), turn.lengths[k], model.factors.rank,
+            Keep(turn.kept[0][k], turn.kept[1][k], turn.kept[2][k]), turn.lengths[k], rank,
         )
     if held >= 0:
         for k in range(SEATS):
             (<double *> turn.rows[0][k])[held] = 1.0
 
 
-cdef double _visit_rest(const Model *model, Seat *seat, double updates) noexcept nogil:
+cdef double _visit_rest(const Model *shared, Seat *seat, double updates) noexcept nogil:
     """Visit the comparisons that a seat has left; return the number of updates so far."""
-    cdef Py_ssize_t row
-    while seat.place < seat.visits.n:
-        row = seat.visits.order[seat.place]
-        _visit(model, seat.user, seat.visits.better[row], seat.visits.worse[row], updates, 1.0)
+    cdef Model model = shared[0]
+    cdef Pair *pair
+    while seat.place < seat.n:
+        pair = seat.pairs + seat.place
+        if seat.place + _AHEAD < seat.n:
+            fetch_items(&model.factors, pair[_AHEAD].better, pair[_AHEAD].worse)
+        _visit(&model, seat.user, pair.better, pair.worse, updates, 1.0)
         updates += 1.0
         seat.place += 1
     return updates
@@ -312,34 +336,11 @@ cdef void _order_task(Stream *stream, Py_ssize_t n, Orders orders) noexcept nogi
 
 
 cdef void _run_user(
-    const Model *model, ComparisonRows comparisons, Py_ssize_t user, int32_t *order, double updates, uint64_t seed
+    const Model *model, ComparisonRows comparisons, Py_ssize_t user, Seat seat, double updates, uint64_t seed
 ) noexcept nogil:
-    """Visit a user's rows in random order."""
-    cdef Visits visits = _of_user(comparisons, user, order)
-    cdef Stream stream = stream_of(seed, user)
-    shuffled(&stream, order, visits.n)
-    _visit_user(model, &visits, user, updates)
-
-
-cdef inline Visits _of_user(ComparisonRows comparisons, Py_ssize_t user, int32_t *order) noexcept nogil:
-    """A user's comparisons, to be visited in the order in `order`, which is filled in later."""
-    cdef Py_ssize_t first = comparisons.view.indptr[user]
-    return Visits(
-        comparisons.view.indptr[user + 1] - first, order,
-        NULL, comparisons.view.better + first, comparisons.view.worse + first, NULL,
-    )
-
-
-cdef void _visit_user(const Model *shared, const Visits *visits, Py_ssize_t user, double updates) noexcept nogil:
-    """Visit all comparisons of one user in the given order."""
-    cdef Model model = shared[0]
-    cdef Py_ssize_t place, row, ahead
-    for place in range(visits.n):
-        if place + _AHEAD < visits.n:
-            ahead = visits.order[place + _AHEAD]
-            fetch_items(&model.factors, visits.better[ahead], visits.worse[ahead])
-        row = visits.order[place]
-        _visit(&model, user, visits.better[row], visits.worse[row], updates + place, 1.0)
+    """Visit a user's comparisons in random order."""
+    _sit_down(&seat, comparisons, user, seed)
+    _visit_rest(model, &seat, updates)
 
 
 cdef void _visit_task(const Model *shared, const Visits *visits, double updates) noexcept nogil:
