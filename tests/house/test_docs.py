@@ -314,3 +314,11 @@ def test_a_broken_link_of_markdown_is_seen(links, tmp_path):
         "gone.md is not there",
         "#nothing has no such anchor",
     ]
+
+
+def test_the_index_of_the_reports_leads_to_a_section_of_each_experiment():
+    reports = ROOT / "reports"
+    index = re.findall(r"\]\((\w+\.md)#([\w-]+)\)", (reports / "README.md").read_text())
+    assert len(index) > 40
+    for page, experiment in index:
+        assert f"\n## {experiment}\n" in (reports / page).read_text()
