@@ -3,7 +3,8 @@
 Users are visited in random order, and all comparisons of a user in random order: u_i stays in the first-level cache
 while two rows of V are loaded, which makes an update several times cheaper than drawing comparisons at random from all
 of Omega, and lowers the objective as fast per pass. An update reads and writes 3 rank doubles, in about 12 rank flops.
-The updates of a user wait for each other, so four users take turns, and the updates of a turn overlap.
+The updates of a user wait for each other, so four users take turns, and the updates of a turn overlap. Each one's pairs
+are first copied in the order of their visits: read in place, they would be spread over more than that cache holds.
 
 There are two parallel schedules. In rounds: tasks of one round share neither a user nor an item, so that any number of
 threads gives the same bits. A task is visited window by window: the comparisons of a window belong to few users, whose
@@ -58,7 +59,7 @@ cdef struct Pair:
 cdef struct Seat:
     # A user whose comparisons are visited, maybe in turns with others.
     Py_ssize_t user
-    Pair *pairs  # the user's comparisons, written in the order of the visits: read from all over they would be slow
+    Pair *pairs  # the user's comparisons, in random order
     Py_ssize_t n
     Py_ssize_t place  # of the next pair
     int32_t *order  # scratch memory for the order
@@ -66,7 +67,7 @@ cdef struct Seat:
 cdef struct Orders:
     # Scratch memory of one thread.
     int32_t *parts  # windows of a task
-    int32_t *rows  # of a user or a task
+    int32_t *rows  # of a task
 
 
 cdef class Descent:
@@ -179,7 +180,7 @@ def hogwild_pass(
 
 
 cdef Orders _lay_out(Arena *arena, Py_ssize_t parts, Py_ssize_t longest) noexcept nogil:
-    """Scratch memory for an order of so many windows, and for one of the rows of a user or a task."""
+    """Scratch memory for an order of so many windows, and for one of the rows of a task."""
     return Orders(ints(arena, parts), ints(arena, longest))
 
 
